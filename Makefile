@@ -1,0 +1,73 @@
+PORT ?= 8000
+# The first Python that is new enough: python3 is often the system's older one.
+PYTHON ?= $(firstword $(foreach python,python3 python3.11 python3.12 python3.13 python3.14,$(shell \
+    $(python) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(python))))
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+VENV := .venv/.installed
+ENGINE := server/engine/node_modules/.installed
+IDE := server/ide/dist/index.html
+
+need_python = test -n "$(PYTHON)" || { echo "tablegraph needs Python 3.11 or newer: install it, or say make PYTHON=/path/to/python3" >&2; exit 1; }
+need_node = command -v npm >/dev/null && test "$$(node -p 'process.versions.node.split(".")[0]')" -ge 20 || \
+    { echo "tablegraph needs Node.js 20 or newer, with npm, on PATH: install it, then run make again" >&2; exit 1; }
+need_chromium = command -v "$${CHROMIUM:-chromium}" >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -q && \
+    apt-get install -yq --no-install-recommends chromium; } || \
+    { echo "make test-ui needs chromium on PATH: install it (Debian: apt-get install chromium)" >&2; exit 1; }
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test test-ui check schema golden bench lock clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# Every download has its hash in the lock, the build backend too, so the last step fetches nothing.
+$(VENV): pyproject.toml requirements.lock
+	@$(need_python)
+	$(PYTHON) -m venv .venv
+	.venv/bin/pip install -q --require-hashes -r requirements.lock
+	.venv/bin/pip install -q --no-deps --no-build-isolation -e .
+	@touch $@
+# On a platform that the engine has no package for npm skips it, and the server says how to get one.
+$(ENGINE): server/engine/package.json server/engine/package-lock.json
+	@$(need_node)
+	cd server/engine && npm ci --no-audit --no-fund
+	@mkdir -p $(@D) && touch $@
+# GraphiQL is served by us, to work offline; Vite writes the target anew at every build.
+$(IDE): $(wildcard server/ide/*.json server/ide/*.js server/ide/*.html server/ide/src/*)
+	@$(need_node)
+	cd server/ide && npm ci --no-audit --no-fund && npm run build
+
+install: $(VENV) $(ENGINE) ## make .venv and fetch the engine
+# exec: Ctrl-C finds the server, with no shell in between.
+run: install $(IDE) ## serve the demo on PORT, 8000 unless told, with its data in .data
+	@exec .venv/bin/tablegraph demo --schema schema.graphql --data examples/bananas/seed.jsonl \
+	    --data examples/bananas/fleet.py --queries examples/bananas/queries --db .data/bananas.db --port $(PORT)
+test: install ## run the tests
+	.venv/bin/pytest
+# Debian's browser: the download that test tools make by themselves is not in the registries.
+test-ui: install $(IDE) ## test GraphiQL in a browser
+	@$(need_chromium)
+	.venv/bin/python -m tests.run_ui
+# Cheapest first; CI runs the same.
+check: install ## look at format, lint, types, the direction of imports and the golden files
+	.venv/bin/ruff format --check
+	.venv/bin/ruff check
+	.venv/bin/mypy
+	.venv/bin/pytest -q tests/test_imports.py tests/test_golden.py
+# Only the schema on standard output, for a pipe.
+schema: install ## print the public schema that schema.graphql gives
+	@.venv/bin/tablegraph schema --schema schema.graphql
+# Reviewed as code afterwards.
+golden: install ## rewrite the golden files
+	.venv/bin/pytest -q tests/test_golden.py --update-golden
+bench: install ## run the benchmarks
+	.venv/bin/python -m benchmarks.run
+# Keeps what is locked as long as it fits; make lock LOCK=--upgrade takes newer releases. --universal: for every platform.
+lock: ## write requirements.lock from pyproject.toml
+	@$(need_python)
+	$(PYTHON) -m venv .venv/uv && .venv/uv/bin/pip install -q uv
+	.venv/uv/bin/uv pip compile -q pyproject.toml --group dev --universal --generate-hashes --no-emit-index-url --no-header $(LOCK) -o requirements.lock
+# The demo's data in .data stays.
+clean: ## remove what make made
+	rm -rf .venv server/engine/node_modules server/ide/node_modules server/ide/dist .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,258 @@
+"""The only place of I/O: a request goes out, its answer comes back parsed, counted and retried."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+import botocore.exceptions
+from botocore import xform_name
+from botocore.config import Config
+
+from graph.codec import parse_body
+from graph.errors import (
+    AccessRefused,
+    DeadlineExceeded,
+    GraphError,
+    RequestRefused,
+    StoreError,
+    TableMissing,
+    Throttled,
+    Unavailable,
+)
+from graph.requests import Request
+
+Response = dict[str, Any]
+Transport = Callable[[str, dict[str, Any]], Awaitable[Response]]
+"""The seam: an operation's name and its parameters in DynamoDB's JSON → the response in DynamoDB's JSON."""
+
+AWS_ERRORS: dict[str, type[StoreError]] = {
+    "ProvisionedThroughputExceededException": Throttled,
+    "ThrottlingException": Throttled,
+    "ThrottledException": Throttled,
+    "RequestLimitExceeded": Throttled,
+    "LimitExceededException": Throttled,
+    "InternalServerError": Unavailable,
+    "InternalServerException": Unavailable,
+    "ServiceUnavailable": Unavailable,
+    "ServiceUnavailableException": Unavailable,
+    "InternalFailure": Unavailable,
+    "ReplicatedWriteConflictException": Unavailable,
+    "TransactionInProgressException": Unavailable,
+    "ResourceNotFoundException": TableMissing,
+    "TableNotFoundException": TableMissing,
+    "IndexNotFoundException": TableMissing,
+    "AccessDeniedException": AccessRefused,
+    "UnrecognizedClientException": AccessRefused,
+    "InvalidSignatureException": AccessRefused,
+    "MissingAuthenticationTokenException": AccessRefused,
+    "IncompleteSignatureException": AccessRefused,
+    "ExpiredTokenException": AccessRefused,
+    "InvalidClientTokenId": AccessRefused,
+    "ValidationException": RequestRefused,
+    "SerializationException": RequestRefused,
+    "ItemCollectionSizeLimitExceededException": RequestRefused,
+    "ResourceInUseException": RequestRefused,
+    "ConditionalCheckFailedException": RequestRefused,
+}
+"""Every error code of the operations that we send; what is not here becomes RequestRefused and keeps its code."""
+
+RETRYABLE = (Throttled, Unavailable)
+BASE_DELAY_SECS = 0.025
+MAX_DELAY_SECS = 2.0
+MAX_TRIES = 10
+
+
+@dataclass(slots=True)
+class Meter:
+    """What one operation spent: its requests in order, what DynamoDB reported of them, and its deadline."""
+
+    report_capacity: bool = False
+    deadline: float | None = None
+    """On the event loop's clock, in seconds."""
+    requests: list[Request] = field(default_factory=list)
+    capacity_units: float = 0.0
+    items_read: int = 0
+    retries: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    """Items that fit no type, by the place where they were met."""
+
+    def cost(self) -> dict[str, Any]:
+        """Sum up for `extensions.cost`."""
+        kinds = Counter(request.operation for request in self.requests)
+        cost: dict[str, Any] = {
+            "requests": {"total": len(self.requests), **dict(sorted(kinds.items()))},
+            "itemsRead": self.items_read,
+            "capacityUnits": round(self.capacity_units, 3),
+            "indexes": sorted({request.index for request in self.requests if request.index}),
+        }
+        if self.retries:
+            cost["retries"] = self.retries
+        if self.skipped:
+            cost["skippedItems"] = dict(sorted(self.skipped.items()))
+        return cost
+
+
+class Client:
+    """Sends requests with a bounded number in flight, full-jitter retries and the operation's deadline."""
+
+    def __init__(self, transport: Transport, max_in_flight: int = 16) -> None:
+        self._transport = transport
+        self._slots = asyncio.Semaphore(max_in_flight)
+
+    async def send(self, request: Request, meter: Meter) -> Response:
+        """Send a request until it is answered.
+
+        Raises: StoreError: Throttled or Unavailable after the last try, the others at once.
+        """
+        parameters = request.parameters()
+        if meter.report_capacity and request.operation not in ("DescribeTable", "CreateTable"):
+            parameters["ReturnConsumedCapacity"] = "TOTAL"
+        for attempt in range(1, MAX_TRIES + 1):
+            try:
+                response = await self._send_once(request, parameters, meter)
+            except RETRYABLE as error:
+                if attempt == MAX_TRIES:
+                    raise
+                await back_off(attempt, meter, error)
+            else:
+                _count(response, meter)
+                return response
+        raise AssertionError("the loop returns or raises")
+
+    async def _send_once(self, request: Request, parameters: dict[str, Any], meter: Meter) -> Response:
+        try:
+            async with asyncio.timeout_at(meter.deadline):
+                async with self._slots:
+                    meter.requests.append(request)
+                    return await self._transport(request.operation, parameters)
+        except TimeoutError:
+            raise _out_of_time() from None
+
+
+async def back_off(attempt: int, meter: Meter, error: GraphError | None = None) -> None:
+    """Wait a random time up to an exponentially growing bound, the same for retries and unprocessed keys.
+
+    Raises: DeadlineExceeded when the operation has no time left to try again.
+    """
+    delay = random.uniform(0, min(MAX_DELAY_SECS, BASE_DELAY_SECS * 2**attempt))
+    if meter.deadline is not None and asyncio.get_running_loop().time() + delay > meter.deadline:
+        raise _out_of_time() from error
+    meter.retries += 1
+    await asyncio.sleep(delay)
+
+
+def _out_of_time() -> DeadlineExceeded:
+    return DeadlineExceeded(
+        "the operation's time is used up before DynamoDB has answered: ask for fewer items, or raise the time limit"
+    )
+
+
+def _count(response: Response, meter: Meter) -> None:
+    consumed = response.get("ConsumedCapacity") or []
+    for entry in consumed if isinstance(consumed, list) else [consumed]:
+        meter.capacity_units += entry.get("CapacityUnits", 0.0)
+    if "ScannedCount" in response:
+        meter.items_read += response["ScannedCount"]
+    elif "Responses" in response:
+        meter.items_read += sum(map(len, response["Responses"].values()))
+    else:
+        meter.items_read += "Item" in response
+
+
+# --- boto3 --------------------------------------------------------------------------------------------------------
+
+
+class BotoTransport:
+    """Sends through boto3 in threads; botocore signs and connects, the answer's body is parsed by us."""
+
+    def __init__(
+        self,
+        endpoint_url: str | None = None,
+        region: str | None = None,
+        threads: int = 16,
+        *,
+        credentials: tuple[str, str] | None = None,
+    ) -> None:
+        """Make the client; without `credentials` (access key, secret) boto3 looks for them where it always does."""
+        # Retries are ours: boto3's own modes answer a truncated body with success when their tries are used up,
+        # and do not know the operation's deadline.
+        config = Config(
+            max_pool_connections=threads,
+            retries={"total_max_attempts": 1, "mode": "standard"},
+            connect_timeout=3,
+            read_timeout=20,
+            parameter_validation=False,
+        )
+        try:
+            access_key, secret = credentials or (None, None)
+            self._client = boto3.session.Session().client(
+                "dynamodb",
+                endpoint_url=endpoint_url,
+                region_name=region,
+                config=config,
+                aws_access_key_id=access_key,
+                aws_secret_access_key=secret,
+            )
+        except botocore.exceptions.NoRegionError:
+            raise AccessRefused("no AWS region is set: set AWS_REGION, or --endpoint-url for another engine") from None
+        self._client.meta.events.register("before-parse.dynamodb.*", _take_body)
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="dynamodb")
+
+    async def __call__(self, operation: str, parameters: dict[str, Any]) -> Response:
+        """Send one request in a thread. Raises StoreError."""
+        answer: Future[Response] = self._threads.submit(self._call, operation, parameters)
+        return await asyncio.wrap_future(answer)
+
+    def _call(self, operation: str, parameters: dict[str, Any]) -> Response:
+        try:
+            response: Response = getattr(self._client, xform_name(operation))(**parameters)
+        except botocore.exceptions.ClientError as error:
+            raise _store_error(error, parameters) from error
+        except _NO_CREDENTIALS as error:
+            raise AccessRefused(
+                "no AWS credentials were found: set AWS_PROFILE or AWS_ACCESS_KEY_ID, or give the process a role"
+            ) from error
+        except (botocore.exceptions.BotoCoreError, ValueError) as error:
+            raise Unavailable(f"DynamoDB cannot be reached or its answer is damaged: {error}") from error
+        body: Response = response["Body"]
+        _refuse_truncated(operation, body)
+        return body
+
+    def close(self) -> None:
+        """Let running requests end and free the threads."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._client.close()
+
+
+_NO_CREDENTIALS = (botocore.exceptions.NoCredentialsError, botocore.exceptions.PartialCredentialsError)
+
+
+def _take_body(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: Any) -> None:
+    """Parse a successful body ourselves and leave botocore an empty one: its own parser costs more than the engine."""
+    if response_dict["status_code"] < 300:
+        crc32 = response_dict["headers"].get("x-amz-crc32")
+        customized_response_dict["Body"] = parse_body(response_dict["body"], crc32)
+        response_dict["body"] = b"{}"
+
+
+def _refuse_truncated(operation: str, body: Response) -> None:
+    if operation in ("Query", "Scan") and "Count" not in body:
+        raise Unavailable(f"the answer to {operation} has no Count: it is not taken for an empty page")
+
+
+def _store_error(error: botocore.exceptions.ClientError, parameters: dict[str, Any]) -> StoreError:
+    code = error.response.get("Error", {}).get("Code", "Unknown")
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    kind = AWS_ERRORS.get(code, Unavailable if status >= 500 else RequestRefused)
+    text = error.response.get("Error", {}).get("Message", "")
+    if kind is TableMissing:
+        where = parameters.get("TableName") or ", ".join(parameters.get("RequestItems", {}))
+        return TableMissing(f"the table {where!r}, or an index of it that the model names, does not exist ({code})")
+    return kind(f"DynamoDB answered {code}: {text}" if text else f"DynamoDB answered {code}")

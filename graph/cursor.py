@@ -1,0 +1,96 @@
+"""Cursors: an edge's own place in its connection, opaque, versioned, and refused by every other connection."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from decimal import Decimal
+from typing import Any
+
+import orjson
+
+from graph.errors import CursorError
+from graph.scalars import number_text
+
+VERSION = 1
+
+Position = tuple[Any, ...]
+"""The place of an item among those that a source reads: key values, with the source's own numbering around them."""
+
+
+def fingerprint(*identity: object) -> str:
+    """Name a connection by everything that decides which list it is: 48 bits, so that a mix-up cannot pass."""
+    text = "\x00".join(map(repr, identity))
+    return base64.urlsafe_b64encode(hashlib.blake2b(text.encode(errors="backslashreplace"), digest_size=6).digest()).decode()
+
+
+def write_cursor(position: Position, connection: str) -> str:
+    """Write a position as the cursor of a connection."""
+    return base64.urlsafe_b64encode(orjson.dumps([VERSION, connection, _encode(position)])).decode().rstrip("=")
+
+
+def read_cursor(cursor: str, connection: str, argument: str) -> Position:
+    """Read the position back.
+
+    Raises: CursorError when the cursor is damaged, of another version, or was issued for another connection.
+    """
+    content = _decode_text(cursor)
+    if not isinstance(content, list) or len(content) != 3 or content[0] != VERSION:
+        raise CursorError(_damaged(cursor, argument))
+    if content[1] != connection:
+        raise CursorError(
+            f"the cursor given as `{argument}` belongs to another connection: expected one that this very field returned "
+            "with the same `where` and `order` arguments, got one that was issued elsewhere. Start again without it"
+        )
+    position = _decode(content[2])
+    if not isinstance(position, tuple):
+        raise CursorError(_damaged(cursor, argument))
+    return position
+
+
+def _decode_text(cursor: str) -> Any:
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        raw = base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True)
+        # A lenient reader would let several texts stand for one cursor: accept only the one that we write.
+        if base64.urlsafe_b64encode(raw).decode().rstrip("=") != cursor:
+            return None
+        return orjson.loads(raw)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _damaged(cursor: str, argument: str) -> str:
+    shown = cursor if len(cursor) <= 40 else cursor[:40] + "…"
+    return (
+        f"`{argument}` is not a cursor of this API: expected the `cursor`, `startCursor` or `endCursor` of an earlier page, "
+        f"got {shown!r}"
+    )
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_encode(entry) for entry in value]
+    return {"N": number_text(value)} if isinstance(value, Decimal) else value
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_decode(entry) for entry in value)
+    if isinstance(value, dict):
+        try:
+            return Decimal(value["N"])
+        except (KeyError, ArithmeticError, TypeError):
+            return None
+    return value
+
+
+def is_key_position(position: Any, length: int) -> bool:
+    """Say whether a position is that many key values: what a cursor claims is checked before it reaches DynamoDB."""
+    return (
+        isinstance(position, tuple)
+        and len(position) == length
+        and all(isinstance(value, (str, Decimal)) and value != "" for value in position)
+    )
+

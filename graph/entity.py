@@ -1,0 +1,225 @@
+"""An item, or the name of one, as a value of its type: fields come from attributes, else out of the keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from graph.errors import ItemError
+from graph.keys import PARTITION_KEY_BYTES, SORT_KEY_BYTES, Path
+from graph.model import Field, FieldKind, ItemType, Layout, Model
+from graph.requests import Item, KeyAttributes, key_value
+
+
+class Unknown:
+    """The type of UNKNOWN."""
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN: Final = Unknown()
+"""What is read here does not say: the item itself must be loaded. None, in contrast, is a value that is absent."""
+
+
+class Entity:
+    """A value of an item type.
+
+    `wire` is the item as it came. `holds` says which attributes the reading could have shown: None means all of them,
+    so that a missing one is null; for a name or a copy it is a set, and what is outside it is UNKNOWN. `named` are
+    the values that another item's key or attribute gave away.
+    """
+
+    __slots__ = ("_key", "_paths", "holds", "layout", "model", "named", "nodes", "type", "wire")
+
+    def __init__(
+        self,
+        model: Model,
+        type_: ItemType,
+        *,
+        layout: Layout | None = None,
+        wire: Item | None = None,
+        holds: frozenset[str] | None = frozenset(),
+        named: Mapping[Path, Any] | None = None,
+    ) -> None:
+        self.model = model
+        self.type = type_
+        self.layout = layout
+        self.wire: Item = wire or {}
+        self.holds = holds
+        self.named: Mapping[Path, Any] = named or {}
+        self.nodes: dict[str, Entity | None] = {}
+        """Referenced nodes that were loaded on the way, by field."""
+        self._paths: dict[Path, Any] | None = None
+        self._key: tuple[str, KeyAttributes] | None = None
+
+    def __repr__(self) -> str:
+        return f"<{self.type.name} {dict(self.paths)}>"
+
+    @property
+    def paths(self) -> Mapping[Path, Any]:
+        """Give every value that keys or a naming item hold, by path; lossless ones win over lossy ones."""
+        if self._paths is None:
+            self._paths = dict(self.named)
+            if self.layout is not None:
+                self._paths = _parse_keys(self.layout, self.wire) | self._paths
+        return self._paths
+
+    def value(self, field: Field) -> Any:
+        """Give a field's value, None when it is absent, or UNKNOWN. Raises ItemError when it is of a wrong type."""
+        attribute = self.wire.get(field.attribute)
+        if attribute is not None and (self.holds is None or field.attribute in self.holds):
+            return self._decode(field, attribute)
+        path = (field.name,)
+        if path in self.paths and (self.holds is None or not self._is_lossy(path)):
+            return self.paths[path]
+        return None if self.holds is None or field.attribute in self.holds else UNKNOWN
+
+    def _decode(self, field: Field, attribute: Mapping[str, Any]) -> Any:
+        if "NULL" in attribute:
+            return None
+        try:
+            return field.read(attribute)
+        except (ValueError, ArithmeticError) as error:
+            raise ItemError(
+                f"{self.type.name}.{field.name} is declared {field.type} and is read from the attribute "
+                f"{field.attribute!r}: expected {error}, got type {next(iter(attribute))}. Mend the item, or declare "
+                "the field's type as it is stored"
+            ) from None
+
+    def _is_lossy(self, path: Path) -> bool:
+        layouts = [self.layout] if self.layout else self.type.layouts
+        variables = [v for layout in layouts for t in layout.templates.values() for v in t.variables if v.path == path]
+        return bool(variables) and all(variable.lossy for variable in variables)
+
+    def reference(self, field: Field) -> Entity | Unknown | None:
+        """Give the node that a reference names: loaded before, named by the key, or named by the attribute."""
+        if field.name in self.nodes:
+            return self.nodes[field.name]
+        named = {path[1:]: value for path, value in self.paths.items() if path[0] == field.name and len(path) > 1}
+        member = self.layout.ends.get(field.name) if self.layout else None
+        for name in (member,) if member else field.refs:
+            target = self.model.items[name]
+            if target.ref is not None and all(variable.path in named for variable in target.ref.variables):
+                return Entity(self.model, target, named=named)
+        attribute = self.wire.get(field.attribute)
+        if attribute is None or "NULL" in attribute:
+            return None if self.holds is None or field.attribute in self.holds else UNKNOWN
+        return self._from_attribute(field, attribute)
+
+    def _from_attribute(self, field: Field, attribute: Mapping[str, Any]) -> Entity:
+        try:
+            text = key_value(attribute)
+        except ValueError:
+            text = ""
+        for name, ref in field.refs.items():
+            named = ref.parse(text)
+            if named is not None:
+                return Entity(self.model, self.model.items[name], named=named)
+        raise ItemError(
+            f"{self.type.name}.{field.name} names a {field.type.named} by the attribute {field.attribute!r}: expected "
+            f"{' or '.join(repr(ref.source) for ref in field.refs.values())}, got {text!r}"
+        )
+
+    def end(self, name: str) -> Entity | None:
+        """Give the node at one end of an edge, with those of its fields that the edge item holds a copy of."""
+        found = self.reference(self.type.fields[name])
+        if not isinstance(found, Entity):
+            return None
+        if self.layout is not None and self.layout.copy == name and not found.wire:
+            copied = {entry.attribute for entry in found.type.fields.values()} & self.wire.keys()
+            return Entity(self.model, found.type, wire=self.wire, holds=frozenset(copied), named=found.named)
+        return found
+
+    @property
+    def key(self) -> tuple[str, KeyAttributes] | None:
+        """Give the table and primary key of the item, or None when what is known does not make one."""
+        if self._key is None:
+            self._key = self._key_from_wire() if self.layout else self._key_from_values()
+        return self._key
+
+    def _key_from_wire(self) -> tuple[str, KeyAttributes]:
+        assert self.layout is not None
+        names = self.model.tables[self.layout.table].key_attributes
+        return self.layout.table, tuple((name, key_value(self.wire[name])) for name in names)
+
+    def _key_from_values(self) -> tuple[str, KeyAttributes] | None:
+        for layout in self.type.layouts:
+            templates = [(name, layout.templates[name]) for name in self.model.tables[layout.table].key_attributes]
+            if all(variable.path in self.paths for _, template in templates for variable in template.variables):
+                limits = (PARTITION_KEY_BYTES, SORT_KEY_BYTES)
+                return layout.table, tuple(
+                    (name, template.format(self.paths, limit=limit))
+                    for (name, template), limit in zip(templates, limits, strict=False)
+                )
+        return None
+
+    def lacks(self, names: Iterable[str]) -> bool:
+        """Say whether any of these fields cannot be answered from what is known."""
+        if self.type.virtual or self.holds is None:
+            return False
+        return any(self._lacks(name) for name in names)
+
+    def _lacks(self, name: str) -> bool:
+        if name == "id":
+            return self.key is None
+        field = self.type.fields[name]
+        if field.kind is FieldKind.ATTRIBUTE:
+            return self.value(field) is UNKNOWN
+        if field.kind is FieldKind.REFERENCE:
+            return self.reference(field) is UNKNOWN
+        relationship = self.model.relationships[self.type.name, name]
+        return any(self.at(path) is UNKNOWN for path in relationship.needs)
+
+    def at(self, path: Path) -> Any:
+        """Give the value at the end of a path through references and nested objects."""
+        if path in self.paths and len(path) > 1 and path[0] not in self.nodes:
+            return self.paths[path]
+        field = self.type.fields[path[0]]
+        if field.kind is FieldKind.REFERENCE:
+            node = self.reference(field)
+            return node.at(path[1:]) if isinstance(node, Entity) and len(path) > 1 else node
+        value = self.value(field)
+        for name in path[1:]:
+            value = value.get(name) if isinstance(value, dict) else None
+        return value
+
+
+def _parse_keys(layout: Layout, wire: Item) -> dict[Path, Any]:
+    lossless: dict[Path, Any] = {}
+    lossy: dict[Path, Any] = {}
+    for name, template in layout.templates.items():
+        if name in wire and (values := template.parse(key_value(wire[name]))) is not None:
+            for variable in template.variables:
+                (lossy if variable.lossy else lossless).setdefault(variable.path, values[variable.path])
+    return lossy | lossless
+
+
+def read_entity(model: Model, layout: Layout, wire: Item, holds: frozenset[str] | None = None) -> Entity | None:
+    """Take an item as one of this layout, or None when it is not: its key has another shape, or names another type."""
+    table = model.tables[layout.table]
+    type_ = model.items[layout.type_name]
+    tag = wire.get(table.type_attribute) if table.type_attribute else None
+    if tag is not None and tag.get("S") != type_.type_name:
+        return None
+    if not _has_shape(layout, wire, table.key_attributes):
+        return None
+    if tag is None:
+        for rival in model.rivals.get(layout.name, ()):
+            # Between a node and an edge of its own kind, the same text in both keys means the node.
+            if _has_shape(rival, wire, table.key_attributes) and not layout.self_keyed:
+                return None
+    return Entity(model, type_, layout=layout, wire=wire, holds=holds)
+
+
+def _has_shape(layout: Layout, wire: Item, names: tuple[str, ...]) -> bool:
+    values = []
+    for name in names:
+        attribute = wire.get(name)
+        if attribute is None or "B" in attribute:
+            return False
+        value = key_value(attribute)
+        if layout.templates[name].parse(value) is None:
+            return False
+        values.append(value)
+    return not layout.self_keyed or len(set(values)) == 1

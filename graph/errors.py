@@ -1,0 +1,142 @@
+"""Every error that a caller may meet, each with the stable code that it carries to the client.
+
+GraphError
+├── ModelError          schema.graphql cannot work; holds every problem found
+├── InputError          the caller's value is at fault
+│   ├── KeyValueError   a value cannot be part of a key
+│   ├── CursorError     a cursor is damaged, or of another connection
+│   ├── IdError         a global id is damaged, or of another model
+│   └── PageError       first, last, after and before do not fit together
+├── BudgetExceeded      an answer would read more items than the read budget allows
+├── ItemError           a stored attribute is not of the type that the model declares
+└── StoreError          DynamoDB did not do what was asked
+    ├── Throttled       capacity is used up, also after retries
+    ├── Unavailable     no answer, or a fault on DynamoDB's side, also after retries
+    ├── DeadlineExceeded  the operation's time is used up
+    ├── TableMissing    the table or index does not exist
+    ├── AccessRefused   credentials are missing, wrong, or not allowed to do this
+    └── RequestRefused  DynamoDB refuses the request as it stands
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class GraphError(Exception):
+    """The root of the tree; `code` is stable and part of the API."""
+
+    code = "INTERNAL"
+
+    @property
+    def extensions(self) -> dict[str, object]:
+        """Carry the code to the client: graphql-core copies this into the GraphQL error."""
+        return {"code": self.code}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One mistake in schema.graphql, and where it stands."""
+
+    line: int
+    column: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.column}: {self.message}"
+
+
+class ModelError(GraphError):
+    """The model file cannot work; all its mistakes are reported at once."""
+
+    code = "MODEL_INVALID"
+
+    def __init__(self, problems: list[Problem], source: str = "schema.graphql") -> None:
+        self.problems = tuple(sorted(set(problems)))
+        count = len(self.problems)
+        heading = f"{source} has {count} mistake{'s' if count > 1 else ''}:"
+        super().__init__("\n".join([heading, *(f"  {source}:{problem}" for problem in self.problems)]))
+
+
+class InputError(GraphError):
+    """A value that the caller gave cannot be used."""
+
+    code = "BAD_INPUT"
+
+
+class KeyValueError(InputError):
+    """A value cannot be part of a key: empty, too long, or it would read back differently."""
+
+    code = "BAD_KEY_VALUE"
+
+
+class CursorError(InputError):
+    """A cursor is damaged, of another version, or was issued for another connection."""
+
+    code = "BAD_CURSOR"
+
+
+class IdError(InputError):
+    """A global id is damaged or names a type that the model does not have."""
+
+    code = "BAD_ID"
+
+
+class PageError(InputError):
+    """The paging arguments contradict each other or ask for too much."""
+
+    code = "BAD_PAGE"
+
+
+class BudgetExceeded(GraphError):
+    """An answer that must be complete would read more items than the read budget allows."""
+
+    code = "READ_BUDGET"
+
+
+class ItemError(GraphError):
+    """A stored attribute is not of the type that the model declares for its field."""
+
+    code = "BAD_ITEM_VALUE"
+
+
+class StoreError(GraphError):
+    """DynamoDB did not do what was asked."""
+
+    code = "STORE_ERROR"
+
+
+class Throttled(StoreError):
+    """The table's capacity is used up, also after retries."""
+
+    code = "THROTTLED"
+
+
+class Unavailable(StoreError):
+    """DynamoDB gave no answer, or a fault of its own, also after retries."""
+
+    code = "STORE_UNAVAILABLE"
+
+
+class DeadlineExceeded(StoreError):
+    """The operation's time is used up before its reads are."""
+
+    code = "DEADLINE_EXCEEDED"
+
+
+class TableMissing(StoreError):
+    """The table or one of its indexes does not exist."""
+
+    code = "TABLE_MISSING"
+
+
+class AccessRefused(StoreError):
+    """Credentials are missing, wrong, or do not allow the request."""
+
+    code = "ACCESS_REFUSED"
+
+
+class RequestRefused(StoreError):
+    """DynamoDB refuses the request as it stands: repeating it cannot help."""
+
+    code = "REQUEST_REFUSED"

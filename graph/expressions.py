@@ -1,0 +1,150 @@
+"""Conditions as frozen values, and the one allocator of their placeholders.
+
+Names and values reach DynamoDB only through ASCII placeholders `#n0` and `:v0`, numbered in the order of use, so that
+no attribute name is ever reserved, injected or (on Dynoxide) fatal, and a request is the same text every time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from graph.scalars import AttributeValue
+
+Value = tuple[str, Any]
+"""A scalar attribute value, hashable: ("S", "BR")."""
+
+Comparator = Literal["=", "<>", "<", "<=", ">", ">="]
+
+
+def value_of(attribute: AttributeValue) -> Value:
+    """Make a scalar attribute value hashable."""
+    ((letter, content),) = attribute.items()
+    return letter, content
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """attribute <comparator> value."""
+
+    attribute: str
+    comparator: Comparator
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """attribute BETWEEN low AND high, both inclusive."""
+
+    attribute: str
+    low: Value
+    high: Value
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """attribute IN (values)."""
+
+    attribute: str
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """begins_with(attribute, value) or contains(attribute, value)."""
+
+    name: Literal["begins_with", "contains"]
+    attribute: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """The attribute is there and is not NULL."""
+
+    attribute: str
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The condition does not hold."""
+
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """Every condition holds."""
+
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """At least one condition holds."""
+
+    conditions: tuple[Condition, ...]
+
+
+Condition = Compare | Between | In | Function | Exists | Not | AllOf | AnyOf
+
+
+@dataclass(slots=True)
+class Placeholders:
+    """Allocates `#n…` and `:v…` in the order of use; the same name or value gets the same placeholder."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    values: dict[Value, str] = field(default_factory=dict)
+
+    def name(self, attribute: str) -> str:
+        """Give the placeholder of an attribute name."""
+        return self.names.setdefault(attribute, f"#n{len(self.names)}")
+
+    def value(self, value: Value) -> str:
+        """Give the placeholder of a value."""
+        # 1 == True in Python, but their type letters keep them apart here.
+        return self.values.setdefault(value, f":v{len(self.values)}")
+
+    def parameters(self) -> dict[str, Any]:
+        """Give the request parameters that explain the placeholders."""
+        parameters: dict[str, Any] = {}
+        if self.names:
+            parameters["ExpressionAttributeNames"] = {holder: name for name, holder in self.names.items()}
+        if self.values:
+            parameters["ExpressionAttributeValues"] = {
+                holder: {letter: content} for (letter, content), holder in self.values.items()
+            }
+        return parameters
+
+
+def render(condition: Condition, holders: Placeholders) -> str:
+    """Write a condition as an expression.
+
+    Source: DynamoDB developer guide, "Condition and filter expressions, operators, and functions".
+    """
+    match condition:
+        case Compare(attribute, comparator, value):
+            return f"{holders.name(attribute)} {comparator} {holders.value(value)}"
+        case Between(attribute, low, high):
+            return f"{holders.name(attribute)} BETWEEN {holders.value(low)} AND {holders.value(high)}"
+        case In(attribute, values):
+            return f"{holders.name(attribute)} IN ({', '.join(map(holders.value, values))})"
+        case Function(name, attribute, value):
+            return f"{name}({holders.name(attribute)}, {holders.value(value)})"
+        case Exists(attribute):
+            name = holders.name(attribute)
+            null = holders.value(("S", "NULL"))
+            return f"(attribute_exists({name}) AND NOT attribute_type({name}, {null}))"
+        case Not(inner):
+            return f"NOT ({render(inner, holders)})"
+        case AllOf(conditions):
+            return _join(" AND ", conditions, holders)
+        case AnyOf(conditions):
+            return _join(" OR ", conditions, holders)
+
+
+def _join(word: str, conditions: tuple[Condition, ...], holders: Placeholders) -> str:
+    if len(conditions) == 1:
+        return render(conditions[0], holders)
+    return f"({word.join(render(condition, holders) for condition in conditions)})"
+

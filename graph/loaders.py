@@ -1,0 +1,238 @@
+"""What belongs to one operation: its loaders, its meter, and the rhythm in which its requests leave."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from aiodataloader import DataLoader, Loader
+
+from graph.client import Client, Meter, Response, back_off
+from graph.model import Model
+from graph.requests import BatchGetItem, GetItem, Item, KeyAttributes, Query, Request, Scan, key_value
+
+BATCH_GET_KEYS = 100
+
+ItemKey = tuple[str, KeyAttributes]
+"""A table and the primary key of an item in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The numbers that bound reading.
+
+    `read_budget` and `scan_budget` count the items that one page may evaluate under a filter before it is returned
+    part-filled.
+    """
+
+    default_page_size: int = 50
+    max_page_size: int = 1000
+    read_budget: int = 5_000
+    scan_budget: int = 100_000
+    linger_secs: float = 0.015
+
+
+class _Loader(DataLoader[Any, Any]):
+    """aiodataloader's queue and cache, sent off when the operation says so."""
+
+    def __init__(self, enqueued: Callable[[], None]) -> None:
+        super().__init__()
+        self._enqueued = enqueued
+
+    async def batch_load_fn(self, keys: list[Any]) -> list[Any]:  # type: ignore[override]
+        raise AssertionError("keys leave by take()")
+
+    def do_resolve_reject(self, key: Any, future: asyncio.Future[Any]) -> None:
+        # A failure that nobody waits for any more (their fields were cancelled) is no news for the event loop's log.
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._queue.append(Loader(key=key, future=future))
+        self._enqueued()
+
+    def take(self, count: int) -> tuple[list[Any], list[asyncio.Future[Any]]]:
+        """Take the oldest keys off the queue."""
+        taken, self._queue = self._queue[:count], self._queue[count:]
+        return [entry.key for entry in taken], [entry.future for entry in taken]
+
+    @property
+    def waiting(self) -> int:
+        return len(self._queue)
+
+
+class Operation:
+    """One GraphQL operation's reading: nothing here outlives it, and equal reads happen once.
+
+    Keys leave by Nagle's rule: at once while nothing is outstanding; else when a batch is full, when all that is
+    outstanding has been answered (so that what the answers lead to can travel together), or after a short linger.
+    """
+
+    def __init__(self, model: Model, client: Client, limits: Limits, meter: Meter) -> None:
+        self.model = model
+        self.limits = limits
+        self.meter = meter
+        self.inverses: dict[tuple[str, str, ItemKey], Any] = {}
+        """What a to-one relationship (type, field) of a node leads to, where the way there has shown it already."""
+        self._client = client
+        self._outstanding = 0
+        self._flush_planned = False
+        self._linger: asyncio.TimerHandle | None = None
+        self._items = _Loader(self._plan_flush)
+        self._pages: dict[Query | Scan, asyncio.Future[Response]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # --- items ---
+
+    def request_items(self, keys: Sequence[ItemKey]) -> list[asyncio.Future[Item | None]]:
+        """Queue the keys of items that are needed.
+
+        Cost: keys not seen before in the operation share BatchGetItems of 100 with everybody else's.
+        """
+        return [self._items.load(key) for key in keys]
+
+    async def answers(self, futures: Sequence[asyncio.Future[Item | None]]) -> list[Item | None]:
+        """Wait for requested items, in order; an item that does not exist is None. Raises StoreError."""
+        # Waited for and not awaited: graphql-core cancels the siblings of a failed non-null field, and a future is
+        # everybody's who asked for its key.
+        if pending := [future for future in futures if not future.done()]:
+            await asyncio.wait(pending)
+        return [future.result() for future in futures]
+
+    async def items(self, keys: Sequence[ItemKey]) -> list[Item | None]:
+        """Request items and wait for them."""
+        return await self.answers(self.request_items(keys))
+
+    def prime_item(self, key: ItemKey, item: Item) -> None:
+        """Remember an item that another request brought whole."""
+        self._items.prime(key, item)
+
+    def _plan_flush(self) -> None:
+        if self._items.waiting >= BATCH_GET_KEYS:
+            self._flush(BATCH_GET_KEYS)
+        elif self._outstanding == 0:
+            self._flush_when_quiet()
+        elif self._linger is None:
+            self._linger = asyncio.get_running_loop().call_later(self.limits.linger_secs, self._flush)
+
+    def _flush_when_quiet(self, turns: int = 4) -> None:
+        """Flush after the loop has run what is ready: resolvers that the same answer woke enqueue their keys first."""
+        if self._flush_planned and turns == 4:
+            return
+        self._flush_planned = True
+        if turns > 0:
+            asyncio.get_running_loop().call_soon(self._flush_when_quiet, turns - 1)
+            return
+        self._flush_planned = False
+        if self._outstanding == 0:
+            self._flush()
+
+    def _flush(self, least: int = 1) -> None:
+        if self._linger is not None:
+            self._linger.cancel()
+            self._linger = None
+        while self._items.waiting >= least:
+            self._start(self._load_batch(*self._items.take(BATCH_GET_KEYS)))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _load_batch(self, keys: list[ItemKey], futures: list[asyncio.Future[Any]]) -> None:
+        with self.reading():
+            try:
+                found = await self._get(keys)
+            except Exception as error:
+                for key, future in zip(keys, futures, strict=True):
+                    self._items.clear(key)
+                    if not future.done():
+                        future.set_exception(error)
+                return
+            for key, future in zip(keys, futures, strict=True):
+                if not future.done():
+                    future.set_result(found.get(key))
+
+    async def _get(self, keys: list[ItemKey]) -> dict[ItemKey, Item]:
+        if len(keys) == 1:
+            table, key = keys[0]
+            response = await self._client.send(GetItem(table, key), self.meter)
+            return {keys[0]: response["Item"]} if "Item" in response else {}
+        by_table: dict[str, list[KeyAttributes]] = {}
+        for table, key in keys:
+            by_table.setdefault(table, []).append(key)
+        found: dict[ItemKey, Item] = {}
+        for part in await asyncio.gather(*(self._get_batch(table, batch) for table, batch in by_table.items())):
+            found |= part
+        return found
+
+    async def _get_batch(self, table: str, keys: list[KeyAttributes]) -> dict[ItemKey, Item]:
+        """Get up to 100 items of a table, asking again for what DynamoDB left unprocessed (16 MB, or throttling)."""
+        names = self.model.tables[table].key_attributes
+        found: dict[ItemKey, Item] = {}
+        attempt = 0
+        while keys:
+            response = await self._client.send(BatchGetItem(table, tuple(keys)), self.meter)
+            for item in response["Responses"].get(table, ()):
+                found[table, _key_of(item, names)] = item
+            left = response.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])
+            attempt = 1 if len(left) < len(keys) else attempt + 1
+            keys = [_key_of(item, names) for item in left]
+            if keys:
+                await back_off(attempt, self.meter)
+        return found
+
+    # --- pages ---
+
+    async def page(self, request: Query | Scan) -> Response:
+        """Send a Query or Scan; an equal one of the same operation shares its answer. Raises StoreError."""
+        future = self._pages.get(request)
+        if future is None:
+            future = asyncio.ensure_future(self._client.send(request, self.meter))
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._pages[request] = future
+        return await asyncio.shield(future)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Count as outstanding until what was read has led to the keys that follow from it."""
+        self._outstanding += 1
+        try:
+            yield
+        finally:
+            self._outstanding -= 1
+            if self._outstanding == 0 and self._items.waiting:
+                self._flush_when_quiet()
+
+    async def close(self) -> None:
+        """Cancel what is still under way: the client has gone, or its answer is complete."""
+        tasks: list[asyncio.Future[Any]] = [*self._tasks, *(page for page in self._pages.values() if not page.done())]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._linger is not None:
+            self._linger.cancel()
+
+
+def _key_of(item: Item, names: Iterable[str]) -> KeyAttributes:
+    return tuple((name, key_value(item[name])) for name in names)
+
+
+class Graph:
+    """A model and the client that reads its tables: made once per process."""
+
+    def __init__(self, model: Model, client: Client, limits: Limits | None = None) -> None:
+        self.model = model
+        self.limits = limits or Limits()
+        self._client = client
+
+    def operation(self, *, timeout_secs: float | None = None, report_capacity: bool = False) -> Operation:
+        """Begin an operation with fresh loaders and its own deadline."""
+        deadline = None if timeout_secs is None else asyncio.get_running_loop().time() + timeout_secs
+        return Operation(self.model, self._client, self.limits, Meter(report_capacity, deadline))
+
+    async def send(self, request: Request, meter: Meter | None = None) -> Response:
+        """Send a single request outside any operation. Raises StoreError."""
+        return await self._client.send(request, meter or Meter())
+
+

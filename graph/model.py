@@ -1,0 +1,278 @@
+"""The immutable Model: tables, indexes, item types and their fields, relationships and access patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from graph.keys import Path, Template
+from graph.scalars import AttributeValue, Scalar
+
+
+class Projection(Enum):
+    """What a secondary index holds of an item, where it is not a list of attributes."""
+
+    ALL = "ALL"
+    KEYS_ONLY = "KEYS_ONLY"
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """One way into a table: a secondary index, or the table's own primary key, whose name is None."""
+
+    table: str
+    name: str | None
+    partition_key: str
+    sort_key: str | None
+    projection: Projection | frozenset[str] = Projection.ALL
+    local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A DynamoDB table: its primary key, its secondary indexes, and the attribute that names an item's type."""
+
+    name: str
+    primary: Index
+    indexes: tuple[Index, ...]
+    type_attribute: str | None = None
+
+    @property
+    def key_attributes(self) -> tuple[str, ...]:
+        """List the attributes of the primary key."""
+        return tuple(filter(None, (self.primary.partition_key, self.primary.sort_key)))
+
+    @property
+    def ways(self) -> tuple[Index, ...]:
+        """List every way into the table, its own key first, local indexes before global ones."""
+        return (self.primary, *sorted(self.indexes, key=lambda index: not index.local))
+
+    def position_attributes(self, index: Index) -> tuple[str, ...]:
+        """List the attributes that, with the index's partition key, place an item in the index: what a cursor holds."""
+        names = (index.sort_key, *self.key_attributes)
+        return tuple(dict.fromkeys(name for name in names if name and name != index.partition_key))
+
+
+@dataclass(frozen=True, slots=True)
+class TypeRef:
+    """A field's type as written: a name, or a list of another type; `required` is GraphQL's `!`."""
+
+    required: bool
+    name: str = ""
+    of: TypeRef | None = None
+
+    @property
+    def named(self) -> str:
+        """Give the name inside all lists."""
+        return self.of.named if self.of else self.name
+
+    def __str__(self) -> str:
+        return (f"[{self.of}]" if self.of else self.name) + ("!" if self.required else "")
+
+
+class FieldKind(Enum):
+    """Where a field's value comes from."""
+
+    ATTRIBUTE = "an attribute of the item, or a variable of its key"
+    REFERENCE = "another node, named by an attribute or by the key"
+    RELATIONSHIP = "other items, found by a Query"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a type in schema.graphql, without its meaning for GraphQL beyond name, type and description."""
+
+    name: str
+    type: TypeRef
+    kind: FieldKind
+    attribute: str
+    scalar: Scalar | None = None
+    """The scalar, where the type is one, or a list of one."""
+    read: Callable[[AttributeValue], Any] = field(compare=False, repr=False, default=lambda value: value)
+    refs: Mapping[str, Template] = field(compare=False, repr=False, default_factory=dict)
+    """For a reference: how the attribute names a node of each type that may stand here."""
+    description: str | None = None
+    deprecation_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One shape that the items of a type have in the table.
+
+    A type has several where it is mirrored (`mirror` counts them) and, for a reference to a union, one for each
+    member (`ends` says which member stands at which field).
+    """
+
+    name: str
+    """Its type's name, with its mirror and ends where there are several: "Tagging(subject: Store)"."""
+    type_name: str
+    table: str
+    templates: Mapping[str, Template]
+    """The template of every key attribute, of the table and of the indexes that the item is in."""
+    ends: Mapping[str, str]
+    mirror: int = 0
+    copy: str | None = None
+    self_keyed: bool = False
+    """Partition and sort key are the same text, as in the adjacency list's own items of a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemType:
+    """A type whose values are items: a node, or an edge between two nodes."""
+
+    name: str
+    is_node: bool
+    fields: Mapping[str, Field]
+    layouts: tuple[Layout, ...]
+    type_name: str
+    ref: Template | None = None
+    virtual: bool = False
+    interfaces: tuple[str, ...] = ()
+    description: str | None = None
+
+    @property
+    def references(self) -> tuple[Field, ...]:
+        """List the fields that name other nodes."""
+        return tuple(entry for entry in self.fields.values() if entry.kind is FieldKind.REFERENCE)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectType:
+    """A type without items of its own: a map inside an item (is_interface: an interface of any types)."""
+
+    name: str
+    fields: Mapping[str, Field]
+    interfaces: tuple[str, ...] = ()
+    is_interface: bool = False
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EnumValue:
+    """One value of an enum."""
+
+    name: str
+    description: str | None = None
+    deprecation_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EnumType:
+    """An enum, stored as the names of its values."""
+
+    name: str
+    values: tuple[EnumValue, ...]
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnionType:
+    """A union of item types."""
+
+    name: str
+    members: tuple[str, ...]
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One way to read an access pattern: an index and, for each layout found there, what its keys look like in it."""
+
+    index: Index
+    layouts: tuple[Layout, ...]
+    """The layouts of one mirror; more than one where a union's members share the pattern."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relationship:
+    """A field that leads to other items.
+
+    `start` is the field of the items read that names the source, `end` the one that names the target; without an
+    `end` the items read are the targets themselves. With a `path` it is its hops, one after the other.
+    """
+
+    source: str
+    name: str
+    item_types: tuple[str, ...]
+    targets: tuple[str, ...]
+    many: bool
+    start: str = ""
+    end: str | None = None
+    accesses: tuple[Access, ...] = ()
+    needs: tuple[Path, ...] = ()
+    """What must be known of the source before it can be read: the paths below `start` that bind the partition."""
+    path: tuple[Relationship, ...] = ()
+    inverses: tuple[str, ...] = ()
+    """The to-one relationships of the target that lead straight back to the source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of a `@find` field: the path that it binds, and how."""
+
+    name: str
+    path: Path
+    type: TypeRef
+    scalar: Scalar
+    range_fields: tuple[str, str] | None = None
+    """For an argument of an input type: the fields that hold the inclusive bounds, from and to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Find:
+    """A named access pattern: a field of Query."""
+
+    name: str
+    type: TypeRef
+    item_types: tuple[str, ...]
+    targets: tuple[str, ...]
+    many: bool
+    arguments: tuple[Argument, ...]
+    accesses: tuple[Access, ...]
+    end: str | None = None
+    scan: bool = False
+    descending: bool = False
+    description: str | None = None
+    deprecation_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RangeInput:
+    """An input type of the user's whose two fields are the inclusive bounds of a range."""
+
+    name: str
+    fields: Mapping[str, TypeRef]
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Everything that schema.graphql says; all else is made from it."""
+
+    tables: Mapping[str, Table]
+    items: Mapping[str, ItemType]
+    objects: Mapping[str, ObjectType]
+    enums: Mapping[str, EnumType]
+    unions: Mapping[str, UnionType]
+    inputs: Mapping[str, RangeInput]
+    relationships: Mapping[tuple[str, str], Relationship]
+    finds: Mapping[str, Find]
+    lookups: Mapping[str, tuple[Access, ...]]
+    """For each node type: the ways to its item from the fields that name it."""
+    rivals: Mapping[str, tuple[Layout, ...]] = field(default_factory=dict)
+    """By a layout's name: the layouts of other types whose primary keys might look the same."""
+
+    @property
+    def nodes(self) -> tuple[ItemType, ...]:
+        """List the node types in the order of the file."""
+        return tuple(item for item in self.items.values() if item.is_node)
+
+    def possible(self, name: str) -> frozenset[str]:
+        """List the item types that a type's name may stand for: itself, a union's members, an interface's types."""
+        if name in self.unions:
+            return frozenset(self.unions[name].members)
+        if name in self.items:
+            return frozenset((name,))
+        return frozenset(item.name for item in self.items.values() if name in item.interfaces)

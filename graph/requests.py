@@ -1,0 +1,253 @@
+"""The requests that DynamoDB answers, as frozen values: built purely, compared in tests, sent by the client alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from graph.expressions import Between as BetweenCondition
+from graph.expressions import Compare, Condition, Function, Placeholders, Value, render
+from graph.keys import AFTER_ALL, KeyValue
+from graph.scalars import AttributeValue, number_text
+
+Item = Mapping[str, AttributeValue]
+"""An item as DynamoDB's JSON carries it."""
+
+KeyAttributes = tuple[tuple[str, KeyValue], ...]
+"""The attributes of a primary key, or of an ExclusiveStartKey, in order."""
+
+
+def key_attribute(value: KeyValue) -> dict[str, str]:
+    """Write a key's value as an attribute value."""
+    return {"N": number_text(value)} if isinstance(value, Decimal) else {"S": value}
+
+
+def key_value(attribute: AttributeValue) -> KeyValue:
+    """Read a key's value from its attribute. Raises ValueError on binary keys, which no template makes."""
+    if "S" in attribute:
+        return str(attribute["S"])
+    if "N" in attribute:
+        return Decimal(attribute["N"])
+    raise ValueError("a key of type S or N")
+
+
+def _key(attributes: KeyAttributes) -> dict[str, dict[str, str]]:
+    return {name: key_attribute(value) for name, value in attributes}
+
+
+def _value(value: KeyValue) -> Value:
+    return ("N", number_text(value)) if isinstance(value, Decimal) else ("S", value)
+
+
+@dataclass(frozen=True, slots=True)
+class SortRange:
+    """A closed range of sort keys; `prefix` or `equals` when the range is exactly that."""
+
+    low: KeyValue | None = None
+    high: KeyValue | None = None
+    prefix: str | None = None
+
+    @staticmethod
+    def beginning(prefix: str) -> SortRange:
+        """Make the range of all texts with this prefix."""
+        return SortRange(prefix, prefix + AFTER_ALL, prefix) if prefix else SortRange()
+
+    @staticmethod
+    def exactly(value: KeyValue) -> SortRange:
+        """Make the range of one value."""
+        return SortRange(value, value)
+
+    def from_(self, low: KeyValue) -> SortRange:
+        """Narrow the range to start at `low`."""
+        if self.low is not None and low <= self.low:  # type: ignore[operator]
+            return self
+        return SortRange(low, self.high)
+
+    def to(self, high: KeyValue) -> SortRange:
+        """Narrow the range to end at `high`."""
+        if self.high is not None and high >= self.high:  # type: ignore[operator]
+            return self
+        return SortRange(self.low, high)
+
+    @property
+    def empty(self) -> bool:
+        """Say whether nothing can lie in the range."""
+        return self.low is not None and self.high is not None and self.low > self.high  # type: ignore[operator]
+
+    def condition(self, attribute: str) -> Condition | None:
+        """Make the key condition on the sort key, or None when the whole partition is meant."""
+        if self.prefix is not None:
+            return Function("begins_with", attribute, _value(self.prefix))
+        if self.low is None and self.high is None:
+            return None
+        if self.low is None:
+            assert self.high is not None
+            return Compare(attribute, "<=", _value(self.high))
+        if self.high is None:
+            return Compare(attribute, ">=", _value(self.low))
+        if self.low == self.high:
+            return Compare(attribute, "=", _value(self.low))
+        return BetweenCondition(attribute, _value(self.low), _value(self.high))
+
+
+@dataclass(frozen=True, slots=True)
+class GetItem:
+    """One item by its key. Source: DynamoDB API, GetItem."""
+
+    table: str
+    key: KeyAttributes
+    operation = "GetItem"
+
+    @property
+    def index(self) -> str | None:
+        return None
+
+    def parameters(self) -> dict[str, Any]:
+        """Write the request as DynamoDB's API takes it."""
+        return {"TableName": self.table, "Key": _key(self.key)}
+
+
+@dataclass(frozen=True, slots=True)
+class BatchGetItem:
+    """Up to 100 different items of one table by their keys. Source: DynamoDB API, BatchGetItem."""
+
+    table: str
+    keys: tuple[KeyAttributes, ...]
+    operation = "BatchGetItem"
+
+    @property
+    def index(self) -> str | None:
+        return None
+
+    def parameters(self) -> dict[str, Any]:
+        """Write the request as DynamoDB's API takes it."""
+        return {"RequestItems": {self.table: {"Keys": [_key(key) for key in self.keys]}}}
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A range of one partition, of a table or an index. Source: DynamoDB API, Query.
+
+    `limit` counts the items read, before the filter. `start` is exclusive.
+    """
+
+    table: str
+    index: str | None
+    partition: tuple[str, KeyValue]
+    sort: Condition | None = None
+    filter: Condition | None = None
+    limit: int | None = None
+    start: KeyAttributes | None = None
+    descending: bool = False
+    count: bool = False
+    operation = "Query"
+
+    def parameters(self) -> dict[str, Any]:
+        """Write the request as DynamoDB's API takes it."""
+        holders = Placeholders()
+        name, value = self.partition
+        condition = render(Compare(name, "=", _value(value)), holders)
+        if self.sort is not None:
+            condition += " AND " + render(self.sort, holders)
+        parameters: dict[str, Any] = {"TableName": self.table}
+        if self.index is not None:
+            parameters["IndexName"] = self.index
+        parameters["KeyConditionExpression"] = condition
+        _add_reading(parameters, self, holders)
+        if self.descending:
+            parameters["ScanIndexForward"] = False
+        return parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """One segment of a whole table. Source: DynamoDB API, Scan; "Parallel scan"."""
+
+    table: str
+    segment: int
+    segments: int
+    filter: Condition | None = None
+    limit: int | None = None
+    start: KeyAttributes | None = None
+    count: bool = False
+    operation = "Scan"
+
+    @property
+    def index(self) -> str | None:
+        return None
+
+    def parameters(self) -> dict[str, Any]:
+        """Write the request as DynamoDB's API takes it."""
+        parameters: dict[str, Any] = {"TableName": self.table}
+        if self.segments > 1:
+            parameters |= {"Segment": self.segment, "TotalSegments": self.segments}
+        _add_reading(parameters, self, Placeholders())
+        return parameters
+
+
+def _add_reading(parameters: dict[str, Any], request: Query | Scan, holders: Placeholders) -> None:
+    if request.filter is not None:
+        parameters["FilterExpression"] = render(request.filter, holders)
+    parameters |= holders.parameters()
+    if request.limit is not None:
+        parameters["Limit"] = request.limit
+    if request.start is not None:
+        parameters["ExclusiveStartKey"] = _key(request.start)
+    if request.count:
+        parameters["Select"] = "COUNT"
+
+
+@dataclass(frozen=True, slots=True)
+class PutItems:
+    """Up to 25 items written without conditions. Source: DynamoDB API, BatchWriteItem."""
+
+    table: str
+    items: tuple[Item, ...]
+    operation = "BatchWriteItem"
+
+    @property
+    def index(self) -> str | None:
+        return None
+
+    def parameters(self) -> dict[str, Any]:
+        """Write the request as DynamoDB's API takes it."""
+        return {"RequestItems": {self.table: [{"PutRequest": {"Item": item}} for item in self.items]}}
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeTable:
+    """The state of a table. Source: DynamoDB API, DescribeTable."""
+
+    table: str
+    operation = "DescribeTable"
+
+    @property
+    def index(self) -> str | None:
+        return None
+
+    def parameters(self) -> dict[str, Any]:
+        """Write the request as DynamoDB's API takes it."""
+        return {"TableName": self.table}
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """A new table with its indexes, billed by request. Source: DynamoDB API, CreateTable."""
+
+    table: str
+    definition: Mapping[str, Any]
+    operation = "CreateTable"
+
+    @property
+    def index(self) -> str | None:
+        return None
+
+    def parameters(self) -> dict[str, Any]:
+        """Write the request as DynamoDB's API takes it."""
+        return dict(self.definition)
+
+
+Request = GetItem | BatchGetItem | Query | Scan | PutItems | DescribeTable | CreateTable
+

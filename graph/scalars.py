@@ -1,0 +1,340 @@
+"""The scalar types: how each is stored in an attribute, written into a key, compared and checked."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from enum import Enum
+from typing import Any
+
+AttributeValue = Mapping[str, Any]
+"""An attribute as DynamoDB's JSON carries it: one type letter and the value, `{"N": "1.5"}`."""
+
+
+class TextOrder(Enum):
+    """How the order of a scalar's key texts relates to the order of its values."""
+
+    NONE = "no relation"
+    FREE = "same order, but texts differ in length: only a template's last variable may be ranged over"
+    FIXED = "same order, and no text is a prefix of another"
+    SECONDS = "same order down to the second: a range is widened to whole seconds and filtered again"
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """One scalar type.
+
+    `check` turns a caller's value into the canonical Python value, `read` and `write` go from and to an attribute,
+    `to_text` and `from_text` go to and from a key; each raises ValueError with the expectation as its message.
+    """
+
+    name: str
+    expected: str
+    check: Callable[[Any], Any]
+    read: Callable[[AttributeValue], Any]
+    write: Callable[[Any], AttributeValue]
+    to_text: Callable[[Any], str]
+    from_text: Callable[[str], Any]
+    pattern: str
+    order: TextOrder
+    numeric: bool = False
+    in_key: bool = True
+    comparable: Callable[[Any], Any] = lambda value: value
+    same_in_store: bool = True
+    """DynamoDB's comparison of the attribute agrees with ours, so that a filter may be left to it."""
+    values: tuple[str, ...] = ()
+    """All values of an enum."""
+
+
+def _only(letter: str) -> Callable[[AttributeValue], Any]:
+    def read(value: AttributeValue) -> Any:
+        if letter in value:
+            return value[letter]
+        raise ValueError(f"type {letter}")
+
+    return read
+
+
+def _string(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    raise ValueError("a string")
+
+
+def _id(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    raise ValueError("a string or an integer")
+
+
+def _read_id(value: AttributeValue) -> str:
+    if "S" in value:
+        return str(value["S"])
+    if "N" in value:
+        return str(value["N"])
+    raise ValueError("type S or N")
+
+
+def _int(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        raise ValueError("an integer")
+    try:
+        return int(value)
+    except ValueError:
+        raise ValueError("an integer") from None
+
+
+def _read_int(value: AttributeValue) -> int:
+    number = Decimal(_only("N")(value))
+    if number != number.to_integral_value():
+        raise ValueError("a whole number")
+    return int(number)
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise ValueError("a number")
+    return float(value)
+
+
+def number_text(value: Any) -> str:
+    """Write a number the one way that equal numbers share: no exponent, no trailing zeros."""
+    number = value if isinstance(value, Decimal) else Decimal(str(value))
+    text = format(number.normalize(), "f")
+    return "0" if text == "-0" else text
+
+
+def _decimal(value: Any) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
+        raise ValueError("a decimal number, best as a string")
+    try:
+        number = Decimal(str(value))
+    except InvalidOperation:
+        raise ValueError("a decimal number, best as a string") from None
+    if not number.is_finite() or len(number.normalize().as_tuple().digits) > 38:
+        raise ValueError("a finite number of at most 38 digits")
+    return number
+
+
+def _bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise ValueError("true or false")
+
+
+def _bool_from_text(text: str) -> bool:
+    if text in ("true", "false"):
+        return text == "true"
+    raise ValueError("true or false")
+
+
+def _date(value: Any) -> str:
+    try:
+        return date.fromisoformat(_string(value)).isoformat()
+    except ValueError:
+        raise ValueError("a date like 2022-07-19") from None
+
+
+_DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+
+
+def instant(text: str) -> datetime:
+    """Read a date and time with its offset. Raises ValueError when it is not one (RFC 3339)."""
+    if not _DATE_TIME.fullmatch(text):
+        raise ValueError("a date and time with offset, like 2022-07-19T17:59:58Z")
+    return datetime.fromisoformat(text.upper().replace("Z", "+00:00"))
+
+
+def date_time_text(moment: datetime) -> str:
+    """Write a moment in UTC, with as much of a fraction as it has."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _date_time(value: Any) -> str:
+    return date_time_text(instant(_string(value)))
+
+
+def _read_date_time(value: AttributeValue) -> str:
+    """Read ISO text, or seconds since 1970 as many tables keep them (milliseconds when too large for seconds)."""
+    if "S" in value:
+        text = str(value["S"])
+        instant(text)
+        return text
+    if "N" in value:
+        seconds = Decimal(value["N"])
+        return epoch_to_date_time(seconds / 1000 if abs(seconds) > 10**11 else seconds)
+    raise ValueError("type S (ISO 8601) or N (seconds since 1970)")
+
+
+def epoch_to_date_time(seconds: Decimal | int) -> str:
+    """Write seconds since 1970 as a date and time in UTC."""
+    try:
+        return date_time_text(datetime.fromtimestamp(float(seconds), UTC))
+    except (OverflowError, OSError, ValueError):
+        raise ValueError("seconds since 1970") from None
+
+
+def date_time_to_epoch(text: str) -> int:
+    """Count the whole seconds since 1970 of a date and time."""
+    return int(instant(text).timestamp() // 1)
+
+
+def _base64(value: Any) -> str:
+    try:
+        raw = base64.b64decode(_string(value), validate=True)
+    except ValueError:
+        raise ValueError("standard base64") from None
+    return base64.b64encode(raw).decode()
+
+
+def _plain_number(text: str) -> int | float | str:
+    """Turn a DynamoDB number into a JSON number where that loses nothing, else leave its text."""
+    number = Decimal(text)
+    if number == number.to_integral_value() and abs(number) < 2**63:
+        return int(number)
+    as_float = float(number)
+    return as_float if Decimal(repr(as_float)) == number else text
+
+
+def read_json(value: AttributeValue) -> Any:
+    """Turn any attribute into the JSON value nearest to it; binary becomes base64."""
+    ((letter, content),) = value.items()
+    if letter in ("S", "B", "BOOL", "SS", "BS"):
+        return content
+    if letter == "NULL":
+        return None
+    if letter == "N":
+        return _plain_number(content)
+    if letter == "NS":
+        return [_plain_number(number) for number in content]
+    if letter == "L":
+        return [read_json(entry) for entry in content]
+    return {name: read_json(entry) for name, entry in content.items()}
+
+
+def write_json(value: Any) -> AttributeValue:
+    """Store a JSON value as the attribute nearest to it."""
+    if value is None:
+        return {"NULL": True}
+    if isinstance(value, bool):
+        return {"BOOL": value}
+    if isinstance(value, (int, float, Decimal)):
+        return {"N": number_text(value)}
+    if isinstance(value, str):
+        return {"S": value}
+    if isinstance(value, Mapping):
+        return {"M": {str(name): write_json(entry) for name, entry in value.items()}}
+    if isinstance(value, (list, tuple)):
+        return {"L": [write_json(entry) for entry in value]}
+    raise ValueError("a JSON value")
+
+
+def _text(value: Any) -> AttributeValue:
+    return {"S": value}
+
+
+def _number(value: Any) -> AttributeValue:
+    return {"N": number_text(value)}
+
+
+ID = Scalar("ID", "a string or an integer", _id, _read_id, _text, str, str, ".+?", TextOrder.FREE, same_in_store=False)
+STRING = Scalar("String", "a string", _string, _only("S"), _text, str, str, ".+?", TextOrder.FREE)
+INT = Scalar("Int", "an integer", _int, _read_int, _number, str, int, r"-?\d+", TextOrder.NONE, numeric=True)
+BIG_INT = Scalar("BigInt", "an integer", _int, _read_int, _number, str, int, r"-?\d+", TextOrder.NONE, numeric=True)
+FLOAT = Scalar(
+    "Float",
+    "a number",
+    _float,
+    lambda value: float(_only("N")(value)),
+    _number,
+    number_text,
+    float,
+    r"-?\d+(?:\.\d+)?",
+    TextOrder.NONE,
+    numeric=True,
+)
+DECIMAL = Scalar(
+    "Decimal",
+    "a decimal number",
+    _decimal,
+    lambda value: Decimal(_only("N")(value)),
+    _number,
+    number_text,
+    Decimal,
+    r"-?\d+(?:\.\d+)?",
+    TextOrder.NONE,
+    numeric=True,
+)
+BOOLEAN = Scalar(
+    "Boolean",
+    "true or false",
+    _bool,
+    _only("BOOL"),
+    lambda value: {"BOOL": value},
+    lambda value: "true" if value else "false",
+    _bool_from_text,
+    "true|false",
+    TextOrder.NONE,
+)
+DATE = Scalar(
+    "Date", "a date like 2022-07-19", _date, lambda value: _date(_only("S")(value)), _text, str, _date,
+    r"\d{4}-\d\d-\d\d", TextOrder.FIXED,
+)  # fmt: skip
+DATE_TIME = Scalar(
+    "DateTime",
+    "a date and time with offset, like 2022-07-19T17:59:58Z",
+    _date_time,
+    _read_date_time,
+    _text,
+    str,
+    lambda text: (instant(text), text)[1],
+    r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)",
+    TextOrder.SECONDS,
+    comparable=instant,
+    same_in_store=False,
+)
+JSON = Scalar(
+    "JSON", "a JSON value", lambda value: value, read_json, write_json, str, str, ".+?", TextOrder.NONE,
+    in_key=False, same_in_store=False,
+)  # fmt: skip
+BASE64 = Scalar(
+    "Base64", "standard base64", _base64, _only("B"), lambda value: {"B": value}, str, str, ".+?", TextOrder.NONE,
+    in_key=False, same_in_store=False,
+)  # fmt: skip
+
+SCALARS: Mapping[str, Scalar] = {
+    scalar.name: scalar
+    for scalar in (ID, STRING, INT, FLOAT, BOOLEAN, DATE, DATE_TIME, DECIMAL, BIG_INT, JSON, BASE64)
+}
+
+
+def enum_scalar(name: str, values: tuple[str, ...]) -> Scalar:
+    """Make the scalar of an enum: its values are stored and written into keys as their names."""
+    expected = f"one of {', '.join(values)}"
+
+    def check(value: Any) -> str:
+        if value in values:
+            return str(value)
+        raise ValueError(expected)
+
+    # Longest first, so that a value which another one begins with is not cut short.
+    pattern = "|".join(re.escape(value) for value in sorted(values, key=len, reverse=True))
+    read_text = _only("S")
+    return Scalar(
+        name,
+        expected,
+        check,
+        lambda value: check(read_text(value)),
+        _text,
+        str,
+        check,
+        pattern,
+        TextOrder.NONE,
+        values=values,
+    )

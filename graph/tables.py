@@ -1,0 +1,83 @@
+"""Tables themselves: the request that makes one from the model, and how an existing one differs from the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from graph.model import Index, Model, Projection, Table
+from graph.requests import CreateTable
+
+
+def create_table(model: Model, table: Table) -> CreateTable:
+    """Build the request that makes a table of the model, with every index that it names."""
+    ways = table.ways
+    names = dict.fromkeys(name for way in ways for name in (way.partition_key, way.sort_key) if name)
+    definition: dict[str, Any] = {
+        "TableName": table.name,
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [
+            {"AttributeName": name, "AttributeType": _attribute_type(model, table, name)} for name in names
+        ],
+        "KeySchema": _key_schema(table.primary),
+    }
+    for kind, local in (("GlobalSecondaryIndexes", False), ("LocalSecondaryIndexes", True)):
+        if indexes := [index for index in table.indexes if index.local is local]:
+            definition[kind] = [
+                {"IndexName": index.name, "KeySchema": _key_schema(index), "Projection": _projection(index)}
+                for index in indexes
+            ]
+    return CreateTable(table.name, definition)
+
+
+def _key_schema(index: Index) -> list[dict[str, str]]:
+    schema = [{"AttributeName": index.partition_key, "KeyType": "HASH"}]
+    return [*schema, {"AttributeName": index.sort_key, "KeyType": "RANGE"}] if index.sort_key else schema
+
+
+def _projection(index: Index) -> dict[str, Any]:
+    if isinstance(index.projection, Projection):
+        return {"ProjectionType": index.projection.value}
+    return {"ProjectionType": "INCLUDE", "NonKeyAttributes": sorted(index.projection)}
+
+
+def _attribute_type(model: Model, table: Table, name: str) -> str:
+    for item_type in model.items.values():
+        for layout in item_type.layouts:
+            if layout.table == table.name and name in layout.templates:
+                return "N" if layout.templates[name].is_number else "S"
+    return "S"
+
+
+def differences(table: Table, description: Mapping[str, Any]) -> Iterator[str]:
+    """List how a table, as DescribeTable describes it, differs from what the model needs of it."""
+    described = description["Table"]
+    if _keys(described) != _names(table.primary):
+        yield (
+            f"the key of the table `{table.name}` is {' and '.join(_keys(described))}, and the model says "
+            f"{' and '.join(_names(table.primary))}: mend @table(partitionKey: …, sortKey: …)"
+        )
+    existing = {
+        index["IndexName"]: _keys(index)
+        for kind in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes")
+        for index in described.get(kind) or ()
+    }
+    for index in table.indexes:
+        name = index.name or ""
+        if name not in existing:
+            known = ", ".join(f"`{other}`" for other in existing) or "none"
+            yield f"the table `{table.name}` has no index `{name}`: it has {known}. Add it to the table, or mend @index"
+        elif existing[name] != _names(index):
+            yield (
+                f"the key of the index `{name}` is {' and '.join(existing[name])}, and the model says "
+                f"{' and '.join(_names(index))}: mend @index(partitionKey: …, sortKey: …)"
+            )
+
+
+def _names(index: Index) -> tuple[str, ...]:
+    return tuple(filter(None, (index.partition_key, index.sort_key)))
+
+
+def _keys(described: Mapping[str, Any]) -> tuple[str, ...]:
+    ordered = sorted(described["KeySchema"], key=lambda key: key["KeyType"] != "HASH")
+    return tuple(key["AttributeName"] for key in ordered)

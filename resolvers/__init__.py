@@ -1,0 +1,1 @@
+"""The model as a GraphQL API. Knows GraphQL, and neither HTTP nor boto3."""

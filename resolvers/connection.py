@@ -1,0 +1,99 @@
+"""Relay connections: the arguments and the selection of a field become one reading of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from graph import reads
+from graph.entity import Entity
+from graph.errors import GraphError
+from graph.filters import Every
+from graph.loaders import Operation
+from graph.model import Find, Relationship
+from graph.paging import PageArguments
+from graph.reads import Asked, Connection
+from resolvers.filters import read_arguments, read_where
+from resolvers.node import needs_of
+from resolvers.selection import Selection
+
+
+async def relationship(
+    operation: Operation, pattern: Relationship, parent: Entity, arguments: Mapping[str, Any], selection: Selection
+) -> Connection:
+    """Resolve a to-many relationship. Raises PageError, CursorError, InputError, StoreError."""
+    where = read_where(operation.model, pattern.item_types[0], arguments.get("where"))
+    asked = _asked(where, _is_descending(arguments, default=False), selection)
+    return await reads.connection(operation, pattern, parent, _page(arguments), asked)
+
+
+async def find(operation: Operation, pattern: Find, arguments: Mapping[str, Any], selection: Selection) -> Connection:
+    """Resolve a field of Query. Raises PageError, CursorError, InputError, StoreError."""
+    where = Every(
+        (
+            read_arguments(pattern.arguments, arguments),
+            read_where(operation.model, pattern.item_types[0], arguments.get("where")),
+        )
+    )
+    asked = _asked(where, _is_descending(arguments, default=pattern.descending), selection)
+    return await reads.connection(operation, pattern, None, _page(arguments), asked)
+
+
+async def find_one(
+    operation: Operation, pattern: Find, arguments: Mapping[str, Any], selection: Selection
+) -> Entity | None:
+    """Resolve a field of Query that gives one item: the first."""
+    where = read_arguments(pattern.arguments, arguments)
+    asked = Asked(where, pattern.descending, needs_of(selection), wants_nodes=True)
+    found = await reads.connection(operation, pattern, None, PageArguments(first=1), asked)
+    return found.edges[0].node if found.edges else None
+
+
+def _page(arguments: Mapping[str, Any]) -> PageArguments:
+    return PageArguments(*(arguments.get(name) for name in ("first", "after", "last", "before")))
+
+
+def _is_descending(arguments: Mapping[str, Any], *, default: bool) -> bool:
+    order = arguments.get("order")
+    if order is None:
+        return default
+    return (order.value if isinstance(order, Enum) else order) == "DESC"
+
+
+def _asked(where: Any, descending: bool, selection: Selection) -> Asked:
+    names = selection.names()
+    return Asked(
+        where,
+        descending,
+        needs_of(selection.child("edges", "node"), selection.child("nodes")),
+        wants_nodes="nodes" in names or "node" in selection.child("edges").names(),
+        wants_page=bool(names & {"edges", "nodes", "pageInfo"}),
+        wants_count="totalCount" in names,
+    )
+
+
+def total_count(connection: Connection) -> int | None:
+    """Give the total count, or raise what kept it from being counted."""
+    if isinstance(connection.total_count, GraphError):
+        raise connection.total_count
+    return connection.total_count
+
+
+def page_info(connection: Connection) -> dict[str, Any]:
+    """Give the fields of PageInfo."""
+    page = connection.page
+    assert page is not None, "the selection has asked for the page"
+    return {
+        "hasNextPage": page.has_next,
+        "hasPreviousPage": page.has_previous,
+        "startCursor": connection.cursor(page.start),
+        "endCursor": connection.cursor(page.end),
+    }
+
+
+def edge_nodes(connection: Connection) -> list[Entity | None]:
+    """List the nodes of a connection's edges."""
+    return [edge.node for edge in connection.edges]
+
+

@@ -1,0 +1,139 @@
+"""Nodes: their global ids, the lookups by id and by key, and the nodes that items name."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import orjson
+
+from graph import reads
+from graph.entity import Entity
+from graph.errors import IdError
+from graph.keys import KeyValue, Path
+from graph.loaders import Operation
+from graph.model import ItemType, Model
+from graph.reads import Needs
+from graph.scalars import number_text
+from resolvers.selection import Selection
+
+
+def needs_of(*selections: Selection) -> Needs:
+    """Say what these selections need of a node of each type."""
+    known: dict[str, frozenset[str]] = {}
+
+    def needs(type_name: str) -> frozenset[str]:
+        if type_name not in known:
+            known[type_name] = frozenset().union(*(selection.names(type_name) for selection in selections))
+        return known[type_name]
+
+    return needs
+
+
+def write_id(entity: Entity) -> str:
+    """Write a node's global id: its type and its key, the sort key only where it differs from the partition key."""
+    if entity.layout is not None and entity.layout.mirror:
+        entity = Entity(entity.model, entity.type, named=entity.paths)
+    key = entity.key
+    assert key is not None, "the selection has made sure that the key is known"
+    values = [value for _, value in key[1]]
+    parts = [entity.type.name, *map(_write, values if len(set(values)) > 1 else values[:1])]
+    return base64.urlsafe_b64encode(orjson.dumps(parts)).decode().rstrip("=")
+
+
+def _write(value: KeyValue) -> str:
+    return number_text(value) if isinstance(value, Decimal) else value
+
+
+def read_id(model: Model, text: str) -> Entity:
+    """Read the node that a global id names.
+
+    Raises: IdError when the id is damaged, or names a type or key that the model does not have.
+    """
+    parts = _decode(text)
+    if not parts or not all(isinstance(part, str) for part in parts):
+        raise _refused(text, "it is not one")
+    item = model.items.get(parts[0])
+    if item is None or not item.is_node:
+        raise _refused(text, f"it is of a type {parts[0]!r}, which the model does not have")
+    for layout in item.layouts:
+        table = model.tables[layout.table]
+        values = parts[1:] * (len(table.key_attributes) if len(parts) == 2 else 1)
+        if len(values) != len(table.key_attributes):
+            continue
+        named: dict[Path, Any] = {}
+        for name, value in zip(table.key_attributes, values, strict=True):
+            template = layout.templates[name]
+            parsed = template.parse(_number(value) if template.is_number else value)
+            if parsed is None:
+                break
+            named |= parsed
+        else:
+            return Entity(model, item, named=named)
+    raise _refused(text, f"its key is not one of a {item.name}")
+
+
+def _number(value: str) -> KeyValue:
+    try:
+        return Decimal(value)
+    except ArithmeticError:
+        return value
+
+
+def _decode(text: str) -> list[Any] | None:
+    try:
+        raw = base64.b64decode((text + "=" * (-len(text) % 4)).encode("ascii"), altchars=b"-_", validate=True)
+        parts = orjson.loads(raw)
+    except (binascii.Error, ValueError):
+        return None
+    # One object, one id: normalised caches would keep a second spelling of it as another object.
+    canonical = isinstance(parts, list) and base64.urlsafe_b64encode(orjson.dumps(parts)).decode().rstrip("=") == text
+    return parts if canonical else None
+
+
+def _refused(text: str, reason: str) -> IdError:
+    shown = text if len(text) <= 40 else text[:40] + "…"
+    return IdError(f"expected the `id` of a node of this API, got {shown!r}: {reason}")
+
+
+async def nodes(operation: Operation, ids: list[str]) -> list[Entity | None]:
+    """Get the nodes of global ids, in order; one that does not exist is None. Raises IdError."""
+    return await reads.by_keys(operation, [read_id(operation.model, text) for text in ids])
+
+
+def lookup_arguments(model: Model, item: ItemType) -> dict[str, tuple[Path, bool]]:
+    """List the arguments of an item type's lookup: the path that each gives, and whether it is required.
+
+    The fields that name the item are required. Those that only its sort key holds are not, unless the partition
+    belongs to another node, whose child is then one among many.
+    """
+    layout = item.layouts[0]
+    table = model.tables[layout.table]
+    naming = [variable for variable in (item.ref.variables if item.ref else ())]
+    partition = layout.templates[table.primary.partition_key].variables
+    sort = layout.templates[table.primary.sort_key].variables if table.primary.sort_key else ()
+    is_child = not item.is_node or any(len(variable.path) > 1 for variable in partition)
+    arguments: dict[str, tuple[Path, bool]] = {}
+    for variables, required in ((naming, True), (partition, True), (sort, is_child)):
+        for variable in variables:
+            arguments.setdefault(_argument_name(item, variable.path), (variable.path, required))
+    return arguments
+
+
+def _argument_name(item: ItemType, path: Path) -> str:
+    """Name an argument by its field; behind a reference by the reference, where one value names the node."""
+    field = item.fields[path[0]]
+    if len(path) == 1 or (len(field.refs) == 1 and len(next(iter(field.refs.values())).variables) == 1):
+        return path[0]
+    return path[0] + "".join(name[:1].upper() + name[1:] for name in path[1:])
+
+
+async def lookup(
+    operation: Operation, item: ItemType, arguments: Mapping[str, tuple[Path, bool]], values: Mapping[str, Any]
+) -> Entity | None:
+    """Get the item of these arguments, or None when there is none."""
+    named = {path: values[name] for name, (path, _) in arguments.items() if values.get(name) is not None}
+    return await reads.lookup(operation, item, named)

@@ -1,0 +1,31 @@
+"""What the layer above hands to the API for one operation, and what it gets back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Outcome = Literal["executed", "refused", "mutation_over_get"]
+"""How far an operation came. `refused`: parsing, validation, the choice of the operation or its variables failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One GraphQL request, whatever transport it came by."""
+
+    query: str
+    variables: Mapping[str, Any] | None = None
+    operation_name: str | None = None
+    mutations_allowed: bool = True
+    """False when the transport promises safety (HTTP GET): a mutation is then refused before anything runs."""
+    cost: bool = False
+    """True when `extensions.cost` is to say what the operation asked of DynamoDB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """The GraphQL response as JSON values; it has no `data` entry when nothing was executed."""
+
+    body: dict[str, Any]
+    outcome: Outcome

@@ -1,0 +1,185 @@
+"""Model + Graph → the API: one Strawberry schema, and the execution of operations over it."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import uuid
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+import strawberry
+from graphql import (
+    DocumentNode,
+    ExecutionResult,
+    GraphQLError,
+    GraphQLSchema,
+    NoSchemaIntrospectionCustomRule,
+    OperationDefinitionNode,
+    OperationType,
+    execute,
+    parse,
+    specified_rules,
+    validate,
+)
+from strawberry.printer import print_schema
+from strawberry.schema.config import StrawberryConfig
+
+from graph.errors import GraphError
+from graph.loaders import Graph, Operation
+from graph.model import Model
+from graph.requests import DescribeTable
+from resolvers.operation import Request, Response
+from resolvers.scalars import SCALAR_MAP
+from resolvers.types import TypeBuilder
+
+DOCUMENTS_CACHED = 1000
+
+log = logging.getLogger(__name__)
+
+
+def build_schema(model: Model) -> strawberry.Schema:
+    """Build the Strawberry schema of a model."""
+    types = TypeBuilder(model)
+    config = StrawberryConfig(auto_camel_case=False, scalar_map=SCALAR_MAP)
+    return strawberry.Schema(types.query(), types=types.all_types(), config=config)
+
+
+def print_sdl(model: Model) -> str:
+    """Print the public schema: what clients see, without any mapping directive."""
+    return print_schema(build_schema(model)) + "\n"
+
+
+class Api:
+    """The GraphQL API over one graph."""
+
+    def __init__(self, graph: Graph, *, timeout_secs: float | None = 30.0, introspection: bool = True) -> None:
+        self._graph = graph
+        self._timeout_secs = timeout_secs
+        self._strawberry = build_schema(graph.model)
+        self._schema: GraphQLSchema = self._strawberry._schema
+        # Made once: rules made for each request would also keep graphql-core from caching anything by them.
+        self._rules = specified_rules if introspection else (*specified_rules, NoSchemaIntrospectionCustomRule)
+        self._documents: OrderedDict[str, DocumentNode | list[GraphQLError]] = OrderedDict()
+
+    @property
+    def model(self) -> Model:
+        """Give the model that the API is made from."""
+        return self._graph.model
+
+    def sdl(self) -> str:
+        """Print the public schema."""
+        return print_schema(self._strawberry) + "\n"
+
+    async def ready(self) -> None:
+        """Check that every table answers. Raises StoreError."""
+        for name in self.model.tables:
+            await self._graph.send(DescribeTable(name))
+
+    async def execute(self, request: Request) -> Response:
+        """Execute one operation with fresh loaders; whatever goes wrong is in the response.
+
+        Cost: parsing and validation once for each document, as long as it is among the last thousand.
+        """
+        document = self._document(request.query)
+        if isinstance(document, list):
+            return _refuse(document)
+        definition = _choose(document, request.operation_name)
+        if isinstance(definition, GraphQLError):
+            return _refuse([definition])
+        if definition.operation is not OperationType.QUERY and not request.mutations_allowed:
+            error = GraphQLError(
+                f"a {definition.operation.value} was sent by GET, which only reads: send it by POST",
+                definition,
+                extensions={"code": "METHOD_NOT_ALLOWED"},
+            )
+            return Response({"errors": [error.formatted]}, "mutation_over_get")
+        operation = self._graph.operation(timeout_secs=self._timeout_secs, report_capacity=request.cost)
+        try:
+            result = await self._run(document, request, operation)
+        finally:
+            await operation.close()
+        return _respond(result, operation, cost=request.cost)
+
+    async def _run(self, document: DocumentNode, request: Request, operation: Operation) -> ExecutionResult:
+        result = execute(
+            self._schema,
+            document,
+            context_value=operation,
+            variable_values=dict(request.variables or {}),
+            operation_name=request.operation_name,
+        )
+        return await result if inspect.isawaitable(result) else result
+
+    def _document(self, query: str) -> DocumentNode | list[GraphQLError]:
+        """Parse and validate a document, or remember how that went last time."""
+        found = self._documents.get(query)
+        if found is None:
+            found = self._parse(query)
+            self._documents[query] = found
+            if len(self._documents) > DOCUMENTS_CACHED:
+                self._documents.popitem(last=False)
+        else:
+            self._documents.move_to_end(query)
+        return found
+
+    def _parse(self, query: str) -> DocumentNode | list[GraphQLError]:
+        try:
+            document = parse(query)
+        except GraphQLError as error:
+            error.extensions = {"code": "GRAPHQL_PARSE_FAILED"}
+            return [error]
+        errors = validate(self._schema, document, self._rules)
+        for error in errors:
+            error.extensions = {"code": "GRAPHQL_VALIDATION_FAILED"} | (error.extensions or {})
+        return errors or document
+
+
+def _choose(document: DocumentNode, name: str | None) -> OperationDefinitionNode | GraphQLError:
+    """Choose the operation to execute. Source: GraphQL specification, GetOperation."""
+    operations = [node for node in document.definitions if isinstance(node, OperationDefinitionNode)]
+    names = [node.name.value for node in operations if node.name]
+    known = f"expected one of {', '.join(names)}" if names else "the document names none"
+    if name is None:
+        if len(operations) == 1:
+            return operations[0]
+        problem = f"the document holds {len(operations)} operations and `operationName` is missing: {known}"
+        return GraphQLError(problem, extensions={"code": "OPERATION_NAME_REQUIRED"})
+    for node in operations:
+        if node.name and node.name.value == name:
+            return node
+    problem = f"the document holds no operation named {name!r}: {known}"
+    return GraphQLError(problem, extensions={"code": "OPERATION_NOT_FOUND"})
+
+
+def _refuse(errors: list[GraphQLError]) -> Response:
+    return Response({"errors": [error.formatted for error in errors]}, "refused")
+
+
+def _respond(result: ExecutionResult, operation: Operation, *, cost: bool) -> Response:
+    # Errors without a path are of the request: graphql-core found a variable at fault, and executed nothing.
+    refused = result.data is None and all(error.path is None for error in result.errors or [])
+    body: dict[str, Any] = {} if refused else {"data": result.data}
+    if result.errors:
+        body["errors"] = [_format(error, refused=refused) for error in result.errors]
+    if cost:
+        body["extensions"] = {"cost": operation.meter.cost()}
+    if operation.meter.skipped:
+        log.warning("items that fit no type were skipped: %s", dict(operation.meter.skipped))
+    return Response(body, "refused" if refused else "executed")
+
+
+def _format(error: GraphQLError, *, refused: bool) -> Mapping[str, Any]:
+    """Format an error for the client; one that is not ours is logged whole and shown as a number."""
+    original = error.original_error
+    if original is None or isinstance(original, (GraphError, GraphQLError)):
+        code = "BAD_USER_INPUT" if refused or error.path is None else "BAD_VALUE"
+        error.extensions = {"code": code} | (error.extensions or {})
+        return error.formatted
+    number = uuid.uuid4().hex[:12]
+    log.error("unexpected error %s at %s", number, error.path, exc_info=original)
+    masked = GraphQLError(
+        f"unexpected error; its id in the log is {number}", error.nodes, path=error.path, extensions={"code": "INTERNAL"}
+    )
+    return masked.formatted

@@ -1,0 +1,92 @@
+"""The words of schema.graphql: the mapping directives and scalars, written in the language that they extend."""
+
+from __future__ import annotations
+
+from graphql import GraphQLSchema, build_schema
+
+WORDS = '''
+"""How field names become attribute names: as written, WeightInKg, or weight_in_kg."""
+enum AttributeCase { AS_WRITTEN PASCAL SNAKE }
+
+enum SortOrder { ASC DESC }
+
+"""The table: its key attributes, and the attribute that names an item's type, if it has one."""
+directive @table(
+  name: String!
+  partitionKey: String!
+  sortKey: String
+  type: String
+  attributeCase: AttributeCase = AS_WRITTEN
+) repeatable on SCHEMA
+
+"""A secondary index. `projection` is "ALL", "KEYS_ONLY" or a list of attributes."""
+directive @index(
+  name: String!
+  partitionKey: String!
+  sortKey: String
+  projection: [String!] = ["ALL"]
+  local: Boolean = false
+  table: String
+) repeatable on SCHEMA
+
+"""A type with items of its own."""
+directive @node(
+  partition: String
+  sort: String
+  key: String
+  ref: String
+  typeName: String
+  virtual: Boolean = false
+  table: String
+) repeatable on OBJECT
+
+"""A type whose items stand between two nodes."""
+directive @edge(
+  partition: String
+  sort: String
+  key: String
+  copy: String
+  typeName: String
+  table: String
+) repeatable on OBJECT
+
+"""Fills the attributes of an index that neither the item's own key nor a field fills."""
+directive @indexed(by: String!, partition: String, sort: String) repeatable on OBJECT
+
+"""A link to other nodes."""
+directive @relationship(through: String, from: String, path: String) on FIELD_DEFINITION
+
+"""The stored attribute's name; for a field that names a node, how the attribute names it."""
+directive @attribute(name: String, ref: String) on FIELD_DEFINITION
+
+"""A named access pattern."""
+directive @find(sort: SortOrder = ASC, scan: Boolean = false) on FIELD_DEFINITION
+
+"""A stored counter of other items or of a number in them."""
+directive @count(of: String!) on FIELD_DEFINITION
+
+scalar DateTime
+scalar Date
+scalar Decimal
+scalar BigInt
+scalar JSON
+scalar Base64
+'''
+
+SCALAR_NAMES = ("ID", "String", "Int", "Float", "Boolean", "DateTime", "Date", "Decimal", "BigInt", "JSON", "Base64")
+
+RESERVED_TYPES = {
+    "Node": "Relay's interface of everything that has a global id",
+    "PageInfo": "Relay's type of what lies around a page",
+    "Mutation": "the root of the generated writes",
+    "Subscription": "the root of the generated subscriptions",
+    "SortOrder": "the enum of the `order` argument",
+    "AttributeCase": "an enum of the model language",
+}
+
+PAGING_ARGUMENTS = ("first", "after", "last", "before", "where", "order")
+
+
+def words_schema() -> GraphQLSchema:
+    """Build the schema that holds nothing but the words, to read directive arguments by."""
+    return build_schema(WORDS + "type Query { words: Boolean }")

@@ -1,0 +1,97 @@
+"""Look-ahead: what a field's selection asks for, over fragments, with @skip and @include applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from graphql import (
+    FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
+    GraphQLIncludeDirective,
+    GraphQLResolveInfo,
+    GraphQLSkipDirective,
+    InlineFragmentNode,
+    SelectionNode,
+    SelectionSetNode,
+    get_directive_values,
+)
+
+Possible = Callable[[str], frozenset[str]]
+"""The item types that the name of a type may stand for."""
+
+
+class Selection:
+    """The selection sets of one field, all its occurrences taken together."""
+
+    __slots__ = ("_fragments", "_possible", "_sets", "_variables")
+
+    def __init__(
+        self,
+        sets: list[SelectionSetNode],
+        fragments: Mapping[str, FragmentDefinitionNode],
+        variables: Mapping[str, Any],
+        possible: Possible,
+    ) -> None:
+        self._sets = sets
+        self._fragments = fragments
+        self._variables = variables
+        self._possible = possible
+
+    @classmethod
+    def of(cls, info: GraphQLResolveInfo, possible: Possible) -> Selection:
+        """Take the selection of the field that is being resolved."""
+        sets = [node.selection_set for node in info.field_nodes if node.selection_set is not None]
+        return cls(sets, info.fragments, info.variable_values, possible)  # type: ignore[arg-type]
+
+    def names(self, type_name: str | None = None) -> frozenset[str]:
+        """List the fields selected; with a type, only those that apply to it. `__typename` needs nothing and is left out."""
+        return frozenset(
+            node.name.value for node in self._fields(type_name) if not node.name.value.startswith("__")
+        )  # fmt: skip
+
+    def child(self, *path: str) -> Selection:
+        """Give the selection below a path of fields; an empty one when it is not selected."""
+        found = self
+        for name in path:
+            sets = [
+                node.selection_set
+                for node in found._fields(None)
+                if node.name.value == name and node.selection_set is not None
+            ]
+            found = Selection(sets, self._fragments, self._variables, self._possible)
+        return found
+
+    def _fields(self, type_name: str | None) -> Iterator[FieldNode]:
+        seen: set[str] = set()
+        for selection_set in self._sets:
+            yield from self._walk(selection_set, type_name, seen)
+
+    def _walk(self, selection_set: SelectionSetNode, type_name: str | None, seen: set[str]) -> Iterator[FieldNode]:
+        for node in selection_set.selections:
+            if not self._is_included(node):
+                continue
+            if isinstance(node, FieldNode):
+                yield node
+            elif isinstance(node, InlineFragmentNode):
+                condition = node.type_condition
+                if condition is None or self._applies(condition.name.value, type_name):
+                    yield from self._walk(node.selection_set, type_name, seen)
+            elif isinstance(node, FragmentSpreadNode) and node.name.value not in seen:
+                # Each fragment once: fragments that spread each other twice would double the work at every level.
+                seen.add(node.name.value)
+                fragment = self._fragments[node.name.value]
+                if self._applies(fragment.type_condition.name.value, type_name):
+                    yield from self._walk(fragment.selection_set, type_name, seen)
+
+    def _applies(self, condition: str, type_name: str | None) -> bool:
+        return type_name is None or condition in (type_name, "Node") or type_name in self._possible(condition)
+
+    def _is_included(self, node: SelectionNode) -> bool:
+        if not node.directives:
+            return True
+        variables: Any = self._variables
+        skip = get_directive_values(GraphQLSkipDirective, node, variables)
+        include = get_directive_values(GraphQLIncludeDirective, node, variables)
+        return not (skip and skip["if"]) and (include is None or bool(include["if"]))

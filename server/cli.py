@@ -1,0 +1,194 @@
+"""The command line: serve a table, serve the demo, print the schema, check a model."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from graph.client import BotoTransport, Client
+from graph.errors import AccessRefused, ModelError, StoreError, TableMissing
+from graph.loaders import Graph, Limits
+from graph.model import Model
+from graph.requests import DescribeTable
+from graph.tables import differences
+from resolvers.examples import example_queries
+from resolvers.schema import Api, print_sdl
+from resolvers.sdl import compile_model
+from server.app import build_app, serve
+from server.demo import prepare
+from server.engine import Engine, EngineFailed, EngineMissing
+from server.settings import Settings, SettingsError, all_settings, load_settings
+
+FAILED = 1
+MISUSED = 2
+LOCAL_REGION = "eu-central-1"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command that the arguments name and return the process's exit code: 1 failed, 2 misused."""
+    options = _parser().parse_args(arguments)
+    run: Callable[[argparse.Namespace, Settings], int] = options.run
+    try:
+        return run(options, load_settings(os.environ, vars(options)))
+    except SettingsError as error:
+        return _fail(str(error), MISUSED)
+    except FileNotFoundError as error:
+        return _fail(f"there is no file {error.filename}: say which one with --schema or --data", MISUSED)
+    except (ModelError, StoreError, EngineMissing, EngineFailed) as error:
+        return _fail(str(error), FAILED)
+
+
+def _fail(message: str, code: int) -> int:
+    print(message, file=sys.stderr)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="tablegraph", description="A GraphQL API over a graph-shaped DynamoDB table.")
+    commands = parser.add_subparsers(required=True, metavar="command")
+    _command(commands, "serve", _serve, "serve an existing table; nothing is created or written", settings=True)
+    demo = _command(commands, "demo", _demo, "serve a model on the local engine, with its demo data", settings=True)
+    demo.add_argument("--data", type=Path, action="append", default=[], metavar="FILE", help="items to load (.jsonl, .py)")
+    demo.add_argument("--queries", type=Path, metavar="FOLDER", help="example queries (.graphql) for GraphiQL's tabs")
+    demo.add_argument("--db", type=Path, metavar="FILE", help="where to keep the table; in memory when left out")
+    _command(commands, "schema", _schema, "print the public GraphQL schema of a model")
+    _command(commands, "check", _check, "check a model file and report every mistake")
+    return parser
+
+
+def _command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace, Settings], int], text: str, *, settings: bool = False
+) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
+    command.set_defaults(run=run)
+    for setting in all_settings():
+        if settings or setting.name == "schema":
+            default = "" if setting.default is None else f" (default: {setting.default})"
+            help_ = f"{setting.doc}{default} [{setting.variable}]".replace("%", "%%")
+            command.add_argument(setting.flag, dest=setting.name, metavar="VALUE", help=help_)
+    return command
+
+
+def _model(settings: Settings) -> Model:
+    return compile_model(settings.schema.read_text(), str(settings.schema), table=settings.table)
+
+
+def _graph(model: Model, transport: BotoTransport, settings: Settings) -> Graph:
+    limits = Limits(
+        default_page_size=settings.default_page_size,
+        max_page_size=settings.max_page_size,
+        read_budget=settings.read_budget,
+        linger_secs=settings.batch_linger_secs,
+    )
+    return Graph(model, Client(transport, settings.max_in_flight), limits)
+
+
+def _schema(_: argparse.Namespace, settings: Settings) -> int:
+    sys.stdout.write(print_sdl(_model(settings)))
+    return 0
+
+
+def _check(_: argparse.Namespace, settings: Settings) -> int:
+    model = _model(settings)
+    print(
+        f"{settings.schema}: {len(model.nodes)} node types, {len(model.items) - len(model.nodes)} edge types, "
+        f"{len(model.relationships)} relationships and {len(model.finds)} access patterns: no mistakes"
+    )
+    return 0
+
+
+def _serve(_: argparse.Namespace, settings: Settings) -> int:
+    model = _model(settings)
+    transport = BotoTransport(settings.endpoint_url, threads=settings.max_in_flight)
+    asyncio.run(_compare(_graph(model, transport, settings)))
+    return _run(model, transport, settings, list(example_queries(model)))
+
+
+async def _compare(graph: Graph) -> None:
+    """Compare the tables with the model before serving, so that a wrong name or key shows at once.
+
+    Raises: TableMissing, AccessRefused. A table that does not answer now may answer later.
+    """
+    for table in graph.model.tables.values():
+        try:
+            description = await graph.send(DescribeTable(table.name))
+        except (TableMissing, AccessRefused):
+            raise
+        except StoreError as error:
+            print(f"{table.name}: {error}. Serving all the same; /readyz tells when it answers.", file=sys.stderr)
+            continue
+        if found := list(differences(table, description)):
+            raise StoreError("\n".join(["the table does not fit the model:", *(f"  {entry}" for entry in found)]))
+
+
+def _run(model: Model, transport: BotoTransport, settings: Settings, tabs: list[dict[str, str]]) -> int:
+    # A graph of its own: the slots of a client belong to one event loop, and that of the server begins only now.
+    graph = _graph(model, transport, settings)
+    api = Api(graph, timeout_secs=settings.operation_timeout_secs, introspection=settings.introspection)
+    try:
+        return serve(build_app(api, settings, tabs), settings)
+    finally:
+        transport.close()
+
+
+def _demo(options: argparse.Namespace, settings: Settings) -> int:
+    model = _model(settings)
+    tabs = _read_queries(options.queries) if options.queries else list(example_queries(model))
+    if endpoint := settings.endpoint_url or os.environ.get("AWS_ENDPOINT_URL_DYNAMODB"):
+        return _serve_demo(model, endpoint, None, options, settings, tabs)
+    # The engine lives in a loop of its own: the server's begins later and ends earlier.
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(Engine(db_path=options.db)) as engine:
+        watch = _Watch(portal, engine)
+        code = _serve_demo(model, engine.endpoint_url, options.db, options, settings, tabs)
+        return FAILED if watch.has_failed else code
+
+
+def _serve_demo(
+    model: Model, endpoint: str, db: Path | None, options: argparse.Namespace, settings: Settings, tabs: list[dict[str, str]]
+) -> int:
+    transport = BotoTransport(endpoint, LOCAL_REGION, settings.max_in_flight, credentials=("local", "local"))
+    marker = None if db is None else db.with_name(db.name + ".loaded")
+    asyncio.run(prepare(_graph(model, transport, settings), options.data, marker))
+    print(_greeting(settings, tabs), file=sys.stderr)
+    return _run(model, transport, settings, tabs)
+
+
+class _Watch:
+    """Ends the server when the engine is given up: it would answer nothing but errors."""
+
+    def __init__(self, portal: BlockingPortal, engine: Engine) -> None:
+        self.has_failed = False
+        self._engine = engine
+        portal.start_task_soon(self._wait)
+
+    async def _wait(self) -> None:
+        try:
+            await self._engine.wait()
+        except EngineFailed:
+            self.has_failed = True
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _read_queries(folder: Path) -> list[dict[str, str]]:
+    """Read the example queries of a folder, in the order of their file names: `10-container.graphql` is "container"."""
+    return [
+        {"title": path.stem.lstrip("0123456789-").replace("-", " "), "query": path.read_text()}
+        for path in sorted(folder.glob("*.graphql"))
+    ]
+
+
+def _greeting(settings: Settings, tabs: list[Mapping[str, str]] | list[dict[str, str]]) -> str:
+    lines = ["", f"  GraphQL and GraphiQL: http://{settings.host}:{settings.port}/graphql", ""]
+    if tabs:
+        lines += ["  A query to begin with:", "", *(f"    {line}" for line in tabs[0]["query"].strip().splitlines()), ""]
+    return "\n".join(lines)
+
+

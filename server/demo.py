@@ -1,0 +1,116 @@
+"""The demo's table: made from the model on the local engine, and filled once from files."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import runpy
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import orjson
+
+from graph.client import Meter, back_off
+from graph.errors import TableMissing
+from graph.loaders import Graph
+from graph.requests import DescribeTable, Item, PutItems
+from graph.tables import create_table
+
+BATCH_ITEMS = 25
+WRITERS = 4
+
+
+def read_items(path: Path) -> Iterator[Item]:
+    """Read items as DynamoDB's JSON: one a line of a .jsonl file, or all that `items()` of a .py file yields."""
+    if path.suffix == ".py":
+        yield from runpy.run_path(str(path))["items"]()
+        return
+    with path.open("rb") as lines:
+        for line in lines:
+            if line.strip():
+                yield orjson.loads(line)
+
+
+async def prepare(graph: Graph, data: list[Path], marker: Path | None) -> None:
+    """Make the tables that are missing and load the data, unless the marker says that just this data was loaded.
+
+    Loading again after a kill writes the same items to the same keys.
+    """
+    for table in graph.model.tables.values():
+        try:
+            await graph.send(DescribeTable(table.name))
+        except TableMissing:
+            await graph.send(create_table(graph.model, table))
+            await _until_active(graph, table.name)
+    state = hashlib.sha256(b"".join(path.read_bytes() for path in data)).hexdigest()
+    if marker is not None and marker.exists() and marker.read_text() == state:
+        return
+    await _load(graph, next(iter(graph.model.tables)), itertools.chain.from_iterable(map(read_items, data)))
+    if marker is not None:
+        marker.write_text(state)
+
+
+async def _until_active(graph: Graph, name: str) -> None:
+    while True:
+        described = (await graph.send(DescribeTable(name)))["Table"]
+        states = [described["TableStatus"], *(index["IndexStatus"] for index in described.get("GlobalSecondaryIndexes", ()))]
+        if all(state == "ACTIVE" for state in states):
+            return
+        await asyncio.sleep(0.2)
+
+
+async def _load(graph: Graph, table: str, items: Iterable[Item]) -> None:
+    everything = list(items)
+    batches = iter([everything[start : start + BATCH_ITEMS] for start in range(0, len(everything), BATCH_ITEMS)])
+    progress = Progress("loading the demo's items", len(everything))
+
+    async def write() -> None:
+        for batch in batches:
+            await _put(graph, table, batch)
+            progress.add(len(batch))
+
+    await asyncio.gather(*(write() for _ in range(WRITERS)))
+    progress.end()
+
+
+async def _put(graph: Graph, table: str, batch: list[Item]) -> None:
+    meter = Meter()
+    attempt = 0
+    left = batch
+    while left:
+        response = await graph.send(PutItems(table, tuple(left)), meter)
+        left = [entry["PutRequest"]["Item"] for entry in response.get("UnprocessedItems", {}).get(table, ())]
+        if left:
+            attempt += 1
+            await back_off(attempt, meter)
+
+
+class Progress:
+    """A line that counts up where a person looks, and nothing elsewhere until the end."""
+
+    def __init__(self, what: str, total: int) -> None:
+        self._what = what
+        self._total = total
+        self._done = 0
+        self._began = self._shown = time.monotonic()
+        self._is_seen = sys.stderr.isatty()
+
+    def add(self, count: int) -> None:
+        """Count on, and show it ten times a second at the most."""
+        self._done += count
+        now = time.monotonic()
+        if self._is_seen and (now - self._shown > 0.1 or self._done == self._total):
+            self._shown = now
+            filled = 30 * self._done // self._total
+            bar = "█" * filled + "░" * (30 - filled)
+            sys.stderr.write(f"\r{self._what} {bar} {self._done:,} of {self._total:,}")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        """Finish the line."""
+        seconds = time.monotonic() - self._began
+        start = "\n" if self._is_seen else ""
+        sys.stderr.write(f"{start}{self._what}: {self._done:,} in {seconds:.1f} s\n")

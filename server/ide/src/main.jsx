@@ -1,0 +1,149 @@
+/*
+ * The GraphiQL page of tablegraph.
+ *
+ * The server answers GET /graphql with dist/index.html, in which it has replaced the one placeholder inside
+ * <script type="application/json" id="tablegraph-config"> by a JSON object:
+ *
+ *   endpoint    where queries are sent, by POST                          default: the page's own path
+ *   title       the model's name; shown, and kept apart in localStorage  default: ""
+ *   tabs        [{ title, query, variables? }], the example queries;     default: []
+ *               `variables` is a string of JSON
+ *   costHeader  the header that asks for `extensions.cost`               default: "Tablegraph-Cost"
+ *
+ * Every "<" in the JSON must be written as \u003c, lest a "</script>" inside a query ends the element.
+ * With the placeholder left as it is (`npm run dev`) the defaults hold.
+ *
+ * /graphql?query=…&variables=…&operationName=… opens that query in a tab of its own.
+ */
+import './workers';
+import 'graphiql/style.css';
+import './page.css';
+
+import { createGraphiQLFetcher, createLocalStorage } from '@graphiql/toolkit';
+import { pick, ToolbarButton, useGraphiQL, useGraphiQLActions } from '@graphiql/react';
+import { GraphiQL } from 'graphiql';
+import { useEffect, useState } from 'react';
+import { createRoot } from 'react-dom/client';
+
+const config = readConfig();
+const link = readLink();
+const storage = createLocalStorage({ namespace: `tablegraph:${config.title}` });
+const examples = config.tabs.map(nameOperation);
+
+function readConfig() {
+  const text = document.getElementById('tablegraph-config').textContent;
+  return {
+    endpoint: location.pathname,
+    title: '',
+    tabs: [],
+    costHeader: 'Tablegraph-Cost',
+    ...(text.startsWith('__') ? {} : JSON.parse(text)),
+  };
+}
+
+// A link counts when it is followed, not when its page is reloaded: by then its query is a tab, perhaps an edited one.
+function readLink() {
+  const parameters = Object.fromEntries(new URLSearchParams(location.search));
+  const followed = performance.getEntriesByType('navigation')[0]?.type === 'navigate';
+  return parameters.query && followed ? parameters : null;
+}
+
+// GraphiQL names a tab after its operation, so an anonymous example is given its title as name.
+function nameOperation({ title = 'Example', query, variables }) {
+  const name = title.replace(/\W+(\w?)/g, (_, letter) => letter.toUpperCase()).replace(/^(?=\d)/, '_');
+  return { query: query.replace(/^((?:\s|#.*\n)*)\{/, `$1query ${name} {`), variables };
+}
+
+/*
+ * GraphiQL starts with the query and variables that it stored last, in the tab that has them or in a new one. Its
+ * `initialQuery` and `defaultTabs` alone are not enough: they show the first tab without its variables, and give a
+ * query without variables those of the visit before. So what should open is stored before it starts.
+ */
+function chooseFirstTab() {
+  const firstVisit = !storage.getItem('graphiql:tabState');
+  const tabs = firstVisit && link ? [link, ...examples] : examples;
+  const open = link ?? (firstVisit ? tabs[0] : null);
+  if (open) {
+    storage.setItem('graphiql:query', open.query);
+    storage.setItem('graphiql:variables', open.variables ?? '');
+  }
+  return tabs.length ? tabs : undefined;
+}
+
+let askForCost = storage.getItem('cost') !== 'off';
+
+const post = createGraphiQLFetcher({ url: config.endpoint, enableIncrementalDelivery: false });
+
+// Changing `fetcher` makes GraphiQL read the schema again, hence one function for both positions of the toggle.
+function fetcher(params, options) {
+  if (!askForCost || params.operationName === 'IntrospectionQuery') return post(params, options);
+  return post(params, { ...options, headers: { [config.costHeader]: '1', ...options?.headers } });
+}
+
+function CostToggle() {
+  const [pressed, setPressed] = useState(askForCost);
+  const toggle = () => {
+    askForCost = !pressed;
+    storage.setItem('cost', askForCost ? 'on' : 'off');
+    setPressed(askForCost);
+  };
+  return (
+    <ToolbarButton className="cost-toggle" aria-pressed={pressed} label="Show the cost of each query" onClick={toggle}>
+      cost
+    </ToolbarButton>
+  );
+}
+
+/** Put the cursor on the link's operation: GraphiQL runs the operation that the cursor is in. */
+function LinkedOperation() {
+  const { queryEditor, operations } = useGraphiQL(pick('queryEditor', 'operations'));
+  const { setOperationName } = useGraphiQLActions();
+  useEffect(() => {
+    const operation = operations?.find(({ name }) => name?.value === link.operationName);
+    if (!queryEditor || !operation) return;
+    const position = queryEditor.getModel().getPositionAt(operation.loc.start);
+    queryEditor.setPosition(position);
+    queryEditor.revealPositionNearTop(position);
+    setOperationName(link.operationName);
+  }, [queryEditor]);
+}
+
+/** GraphiQL's colours follow the system at once, its editors only when the theme is set again. */
+function SystemTheme() {
+  const theme = useGraphiQL((state) => state.theme);
+  const { setTheme } = useGraphiQLActions();
+  useEffect(() => {
+    if (theme) return;
+    const system = matchMedia('(prefers-color-scheme: dark)');
+    const follow = () => setTheme(null);
+    system.addEventListener('change', follow);
+    return () => system.removeEventListener('change', follow);
+  }, [theme]);
+}
+
+document.title = ['tablegraph', config.title].filter(Boolean).join(' · ');
+
+createRoot(document.getElementById('graphiql')).render(
+  <GraphiQL
+    fetcher={fetcher}
+    storage={storage}
+    defaultTabs={chooseFirstTab()}
+    defaultEditorToolsVisibility={examples.some(({ variables }) => variables) || undefined}
+    inputValueDeprecation
+    schemaDescription
+  >
+    <GraphiQL.Logo>{config.title || 'tablegraph'}</GraphiQL.Logo>
+    <GraphiQL.Toolbar>
+      {({ prettify, merge, copy }) => (
+        <>
+          {prettify}
+          {merge}
+          {copy}
+          <CostToggle />
+        </>
+      )}
+    </GraphiQL.Toolbar>
+    <SystemTheme />
+    {link?.operationName && <LinkedOperation />}
+  </GraphiQL>,
+);

@@ -1,0 +1,239 @@
+"""The server's settings: environment variables, overridden by the command line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+PREFIX = "TABLEGRAPH_"
+READ_ELSEWHERE = ("TABLEGRAPH_ENGINE", "TABLEGRAPH_URL")
+"""Variables with our prefix that are no settings: the local engine's binary, and the server that the page tests."""
+
+Reader = Callable[[str], Any]
+"""Turns a setting's text into its value. Raises ValueError with the expectation as its message."""
+
+
+class SettingsError(ValueError):
+    """One or more settings cannot be used; the message has a line for each."""
+
+
+def _text(text: str) -> str:
+    return text
+
+
+def _whole(least: int, most: int | None = None) -> Reader:
+    expected = f"a whole number of at least {least}" if most is None else f"a whole number from {least} to {most}"
+
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise ValueError(expected) from None
+        if number < least or (most is not None and number > most):
+            raise ValueError(expected)
+        return number
+
+    return read
+
+
+def _seconds(*, zero: bool) -> Reader:
+    expected = f"a number of seconds, {'0 or more' if zero else 'more than 0'}"
+
+    def read(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            raise ValueError(expected) from None
+        if not math.isfinite(number) or number < 0 or (number == 0 and not zero):
+            raise ValueError(expected)
+        return number
+
+    return read
+
+
+def _choice(*choices: str) -> Reader:
+    def read(text: str) -> str:
+        if text.lower() in choices:
+            return text.lower()
+        raise ValueError(f"one of {', '.join(choices)}")
+
+    return read
+
+
+def _flag(text: str) -> bool:
+    known = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+    try:
+        return known[text.lower()]
+    except KeyError:
+        raise ValueError("true or false") from None
+
+
+def _url(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError("a URL like http://localhost:8000")
+    return text
+
+
+def _about(doc: str, read: Reader = _text) -> Mapping[str, Any]:
+    return {"doc": doc, "read": read}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that can be set. `max_page_size` is TABLEGRAPH_MAX_PAGE_SIZE and `--max-page-size`; empty is unset.
+
+    Credentials, region and profile are not here: boto3 reads them where it always does (AWS_REGION, AWS_PROFILE,
+    AWS_ENDPOINT_URL_DYNAMODB, …).
+    """
+
+    schema: Path = field(default=Path("schema.graphql"), metadata=_about("The SDL file that holds the model.", Path))
+    table: str | None = field(default=None, metadata=_about("Name of the table, in place of the one in the model."))
+    endpoint_url: str | None = field(
+        default=None, metadata=_about("URL of DynamoDB, in place of the region's own; for local engines.", _url)
+    )
+    title: str = field(default="", metadata=_about("Name shown by GraphiQL, which keeps its tabs apart by it."))
+    host: str = field(
+        default="127.0.0.1", metadata=_about("Address to listen on; 0.0.0.0 is every IPv4 address of the machine.")
+    )
+    port: int = field(default=8000, metadata=_about("TCP port to listen on; 0 takes any free one.", _whole(0, 65535)))
+    graphiql: bool = field(
+        default=True, metadata=_about("Whether a browser that opens /graphql gets the GraphiQL page.", _flag)
+    )
+    introspection: bool = field(
+        default=True, metadata=_about("Whether clients may read the schema by introspection.", _flag)
+    )
+    max_body_bytes: int = field(
+        default=1_000_000, metadata=_about("Largest request body, in bytes; a larger one gets 413.", _whole(1))
+    )
+    default_page_size: int = field(
+        default=50, metadata=_about("Edges in a page for which neither `first` nor `last` is given.", _whole(1))
+    )
+    max_page_size: int = field(default=1000, metadata=_about("Most edges that one page may ask for.", _whole(1)))
+    read_budget: int = field(
+        default=5000, metadata=_about("Most items evaluated for one connection page under a filter.", _whole(1))
+    )
+    operation_timeout_secs: float = field(
+        default=30.0, metadata=_about("Time for one operation, in seconds.", _seconds(zero=False))
+    )
+    max_in_flight: int = field(
+        default=64, metadata=_about("Most DynamoDB requests under way at once in this process.", _whole(1))
+    )
+    batch_linger_secs: float = field(
+        default=0.015,
+        metadata=_about("Longest time that a batch waits for more keys, in seconds.", _seconds(zero=True)),
+    )
+    cost: Literal["header", "always", "never"] = field(
+        default="header",
+        metadata=_about(
+            "When answers carry `extensions.cost`: header (the request has `Tablegraph-Cost: 1`), always or never.",
+            _choice("header", "always", "never"),
+        ),
+    )
+    log_format: Literal["auto", "json", "text"] = field(
+        default="auto",
+        metadata=_about(
+            "Form of the log: json (one object a line), text, or auto (text when stderr is a terminal, else json).",
+            _choice("auto", "json", "text"),
+        ),
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = field(
+        default="info",
+        metadata=_about(
+            "Least level that is logged: debug, info, warning or error.", _choice("debug", "info", "warning", "error")
+        ),
+    )
+    graceful_shutdown_secs: int = field(
+        default=10, metadata=_about("Time for running requests to finish after SIGTERM, in whole seconds.", _whole(0))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting as documentation and the command line need it."""
+
+    name: str
+    default: Any
+    doc: str
+
+    @property
+    def variable(self) -> str:
+        """Name the environment variable."""
+        return PREFIX + self.name.upper()
+
+    @property
+    def flag(self) -> str:
+        """Name the command-line option."""
+        return "--" + self.name.replace("_", "-")
+
+
+def all_settings() -> tuple[Setting, ...]:
+    """List the settings in the order of the class."""
+    return tuple(Setting(each.name, each.default, each.metadata["doc"]) for each in fields(Settings))
+
+
+def load_settings(environ: Mapping[str, str], command_line: Mapping[str, Any] | None = None) -> Settings:
+    """Read the settings: a command-line value wins over the environment, which wins over the default.
+
+    `command_line` maps setting names to texts, or to None for an option that was not given; its other keys, which
+    are the command's own, are left alone.
+
+    Raises: SettingsError naming every setting that is unknown or has a value that cannot be used.
+    """
+    problems = _unknown(environ)
+    values: dict[str, Any] = {}
+    for each in fields(Settings):
+        found = _find(each, environ, command_line or {})
+        if found is None:
+            continue
+        source, text = found
+        try:
+            values[each.name] = each.metadata["read"](text)
+        except ValueError as expected:
+            problems.append(f"{source}: expected {expected}, got {text!r}")
+    settings = Settings(**values)
+    if not problems and settings.default_page_size > settings.max_page_size:
+        problems.append(_page_size_problem(settings))
+    if problems:
+        raise SettingsError("\n".join(problems))
+    return settings
+
+
+def _find(each: Field[Any], environ: Mapping[str, str], command_line: Mapping[str, Any]) -> tuple[str, str] | None:
+    setting = Setting(each.name, each.default, "")
+    given = command_line.get(each.name)
+    if given is not None:
+        return setting.flag, given
+    text = environ.get(setting.variable, "")
+    return (setting.variable, text) if text else None
+
+
+def _unknown(environ: Mapping[str, str]) -> list[str]:
+    known = [setting.variable for setting in all_settings()]
+    return [
+        f"{name}: there is no such setting; {_cure(name, known)}"
+        for name in sorted(environ)
+        if name.startswith(PREFIX) and name not in known and name not in READ_ELSEWHERE
+    ]
+
+
+def _cure(name: str, known: list[str]) -> str:
+    # Compared without the prefix: sharing it would make any two names look near.
+    near = get_close_matches(name.removeprefix(PREFIX), [each.removeprefix(PREFIX) for each in known], n=1)
+    return f"did you mean {PREFIX}{near[0]}?" if near else f"the known ones are {', '.join(known)}"
+
+
+def _page_size_problem(settings: Settings) -> str:
+    return (
+        f"{PREFIX}DEFAULT_PAGE_SIZE: expected at most the maximal page size, {settings.max_page_size} "
+        f"({PREFIX}MAX_PAGE_SIZE), got {settings.default_page_size}"
+    )

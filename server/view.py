@@ -1,0 +1,297 @@
+"""GraphQL over HTTP: from the facts of an HTTP request to a GraphQL request, and from a response to an HTTP answer.
+
+Everything here is pure; `app.py` reads from and writes to the network.
+
+Source: GraphQL over HTTP, https://graphql.github.io/graphql-over-http/draft/
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Literal
+from urllib.parse import parse_qsl
+
+import orjson
+
+from resolvers.operation import Request, Response
+
+JSON: Final = "application/json"
+GRAPHQL_RESPONSE: Final = "application/graphql-response+json"
+HTML: Final = "text/html"
+
+MediaType = Literal["application/json", "application/graphql-response+json", "text/html"]
+CostPolicy = Literal["header", "always", "never"]
+Header = tuple[str, str]
+
+COST_HEADER = "Tablegraph-Cost"
+COMMON_HEADERS: tuple[Header, ...] = (("Vary", "Accept"), ("X-Content-Type-Options", "nosniff"))
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The part of an HTTP request that comes before its body; header names are in lower case."""
+
+    method: str
+    headers: Mapping[str, str]
+    query_string: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One complete HTTP response."""
+
+    status: int
+    media_type: str
+    body: bytes
+    headers: tuple[Header, ...] = COMMON_HEADERS
+
+
+class Refusal(Exception):
+    """An HTTP request cannot become a GraphQL request; says what was expected, what came and what to do."""
+
+    def __init__(self, status: int, code: str, message: str, *headers: Header) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.headers = headers
+
+    def answer(self, media_type: str = JSON) -> Answer:
+        """Put the refusal into the form of a GraphQL error."""
+        body = orjson.dumps({"errors": [{"message": str(self), "extensions": {"code": self.code}}]})
+        return Answer(self.status, _with_charset(media_type), body, (*COMMON_HEADERS, *self.headers))
+
+
+def body_too_large(limit_bytes: int) -> Refusal:
+    """Say that the body passes the limit, known from its declared length or from counting what has come."""
+    return Refusal(
+        413,
+        "BODY_TOO_LARGE",
+        f"Expected a body of at most {limit_bytes} bytes, got a larger one; send large values as variables of "
+        "several requests, or raise TABLEGRAPH_MAX_BODY_BYTES.",
+    )
+
+
+def not_acceptable(accept: str) -> Refusal:
+    """Say that the client takes none of the media types on offer."""
+    return Refusal(
+        406,
+        "NOT_ACCEPTABLE",
+        f"Expected Accept to admit {GRAPHQL_RESPONSE} or {JSON} in UTF-8, got {accept}; add one of them.",
+    )
+
+
+def internal_error(request_id: str, media_type: str) -> Answer:
+    """Answer for an exception nobody expected: nothing but the id under which the log has it."""
+    return Refusal(500, "INTERNAL", f"Unexpected error; id {request_id}").answer(media_type)
+
+
+def shutting_down(media_type: str) -> Answer:
+    """Answer for an operation that the end of the process cut off."""
+    message = "The server shut down before the operation was done; send a query again, and check what a mutation did."
+    return Refusal(503, "SHUTTING_DOWN", message).answer(media_type)
+
+
+# Content negotiation
+
+
+@lru_cache(maxsize=128)
+def negotiate(accept: str, *, html: bool = False) -> MediaType | None:
+    """Choose the media type of the answer, None when nothing on offer is acceptable.
+
+    The highest quality wins, then the range that names the type rather than a wildcard, then the range listed first.
+    HTML, offered to browsers, never wins a tie: whoever names JSON as well gets JSON.
+
+    Source: RFC 9110, 12.5.1. No Accept header and `*/*` mean application/json, as graphql-http's audits 80D8 and 47DE
+    have it, for old clients that read errors only from a 200.
+    """
+    if not accept.strip():
+        return JSON
+    ranges = list(_media_ranges(accept))
+    offers: tuple[MediaType, ...] = (JSON, GRAPHQL_RESPONSE, HTML) if html else (JSON, GRAPHQL_RESPONSE)
+    ranked = [(rank, offer) for offer in offers if (rank := _rank(offer, ranges))]
+    return max(ranked, key=lambda pair: pair[0])[1] if ranked else None
+
+
+_Range = tuple[str, float]
+_QUALITY = re.compile(r"0(\.\d{0,3})?|1(\.0{0,3})?")
+
+
+def _media_ranges(accept: str) -> Iterable[_Range]:
+    for part in accept.split(","):
+        name, *parameters = (piece.strip() for piece in part.lower().split(";"))
+        values = dict(_parameter(parameter) for parameter in parameters)
+        quality = values.get("q", "1")
+        # A range that asks for another encoding than the one we write cannot be met, nor can a damaged one.
+        if _QUALITY.fullmatch(quality) and values.get("charset", "utf-8") in _UTF8:
+            yield name, float(quality)
+
+
+def _rank(offer: MediaType, ranges: list[_Range]) -> tuple[float, int, bool, int] | None:
+    """Order an offer among the others; the most specific range decides about it."""
+    names = ("*/*", offer.split("/")[0] + "/*", offer)
+    matches = [
+        (names.index(name), -position, quality) for position, (name, quality) in enumerate(ranges) if name in names
+    ]
+    if not matches:
+        return None
+    specificity, position, quality = max(matches)
+    return (quality, specificity, offer != HTML, position) if quality else None
+
+
+_UTF8 = ("utf-8", "utf8")
+
+
+def _parameter(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    return name.strip().lower(), value.strip().strip('"').lower()
+
+
+def _with_charset(media_type: str) -> str:
+    return f"{media_type}; charset=utf-8"
+
+
+# The request
+
+
+def check_head(head: Head, max_body_bytes: int) -> None:
+    """Refuse what can be refused before the body is read.
+
+    Raises: Refusal for another method than GET and POST, a body in another form than JSON, and one too large.
+    """
+    if head.method == "GET":
+        return
+    if head.method != "POST":
+        raise Refusal(
+            405,
+            "METHOD_NOT_ALLOWED",
+            f"Expected GET or POST, got {head.method}; send the operation as a JSON object by POST.",
+            ("Allow", "GET, POST"),
+        )
+    _check_content_type(head.headers.get("content-type", ""))
+    _check_content_encoding(head.headers.get("content-encoding", ""))
+    length = head.headers.get("content-length", "")
+    if length.isdecimal() and int(length[:20]) > max_body_bytes:
+        raise body_too_large(max_body_bytes)
+
+
+def _check_content_type(content_type: str) -> None:
+    if content_type == JSON:
+        return
+    name, *parameters = content_type.split(";")
+    charset = dict(_parameter(parameter) for parameter in parameters).get("charset", "utf-8")
+    if name.strip().lower() != JSON or charset not in _UTF8:
+        raise Refusal(
+            415,
+            "UNSUPPORTED_MEDIA_TYPE",
+            f"Expected Content-Type application/json in UTF-8, got {content_type or 'none'}; "
+            'send {"query": "…"} with the header Content-Type: application/json.',
+        )
+
+
+def _check_content_encoding(content_encoding: str) -> None:
+    if content_encoding.strip().lower() not in ("", "identity"):
+        raise Refusal(
+            415,
+            "UNSUPPORTED_CONTENT_ENCODING",
+            f"Expected a body that is not compressed, got Content-Encoding {content_encoding}; send it as it is.",
+            ("Accept-Encoding", "identity"),
+        )
+
+
+def read_request(head: Head, body: bytes, cost: CostPolicy) -> Request:
+    """Read the GraphQL request out of an HTTP request whose head was checked.
+
+    Raises: Refusal when the parameters cannot be read or are of the wrong types.
+    """
+    is_get = head.method == "GET"
+    parameters = _from_query_string(head.query_string) if is_get else _from_body(body)
+    query = _read(parameters, "query", str, "a string")
+    if query is None:
+        raise _invalid("Expected the parameter query, a string with a GraphQL document, got none; add it.")
+    _read(parameters, "extensions", dict, "an object")
+    return Request(
+        query=query,
+        variables=_read(parameters, "variables", dict, "an object"),
+        operation_name=_read(parameters, "operationName", str, "a string") or None,
+        mutations_allowed=not is_get,
+        cost=cost == "always" or (cost == "header" and head.headers.get(COST_HEADER.lower()) == "1"),
+    )
+
+
+def _from_query_string(query_string: bytes) -> dict[str, Any]:
+    try:
+        pairs = parse_qsl(query_string.decode("ascii"), keep_blank_values=True, errors="strict")
+    except ValueError:
+        raise _invalid("Expected a query string of percent-encoded UTF-8, got other bytes; encode it anew.") from None
+    # Of a parameter given twice the first counts, as for URLSearchParams.get().
+    parameters: dict[str, Any] = dict(reversed(pairs))
+    for name in ("variables", "extensions"):
+        if name in parameters:
+            text = parameters[name]
+            parameters[name] = _load(text.encode(), f"the parameter {name}") if text else None
+    return parameters
+
+
+def _from_body(body: bytes) -> dict[str, Any]:
+    parameters = _load(body, "the body")
+    if isinstance(parameters, dict):
+        return parameters
+    if isinstance(parameters, list):
+        raise Refusal(
+            400,
+            "BATCH_NOT_SUPPORTED",
+            "Expected one JSON object, got an array; send one request per operation, or several root fields in one.",
+        )
+    raise _invalid(f'Expected a JSON object like {{"query": "…"}}, got {_kind(parameters)}.')
+
+
+# orjson makes floats of integers beyond 64 bits, but DynamoDB keeps 38 digits: the standard library reads those.
+_LONG_NUMBER = re.compile(rb"\d{19}")
+
+
+def _load(text: bytes, where: str) -> Any:
+    try:
+        value = orjson.loads(text)
+        return json.loads(text) if _LONG_NUMBER.search(text) else value
+    except (ValueError, RecursionError) as error:
+        message = f"Expected JSON in UTF-8 in {where}, got something else ({error}); encode it anew."
+        raise Refusal(400, "INVALID_JSON", message) from None
+
+
+def _read(parameters: dict[str, Any], name: str, kind: type, expected: str) -> Any:
+    value = parameters.get(name)
+    if value is None or isinstance(value, kind):
+        return value
+    raise _invalid(f"Expected the parameter {name} to be {expected} or absent, got {_kind(value)}.")
+
+
+_KINDS = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "an array", dict: "an object"}
+
+
+def _kind(value: Any) -> str:
+    return _KINDS.get(type(value), "null")
+
+
+def _invalid(message: str) -> Refusal:
+    return Refusal(400, "INVALID_REQUEST", message)
+
+
+# The response
+
+
+def write_response(response: Response, media_type: MediaType) -> Answer:
+    """Encode a GraphQL response with the status that its media type asks for.
+
+    Raises: TypeError when the body holds a value that JSON has no form for.
+    Source: GraphQL over HTTP, "Status Codes": application/json has 200 for every well-formed request,
+            application/graphql-response+json 400 when nothing was executed. Both have 405 for a mutation by GET.
+    """
+    body = orjson.dumps(response.body)
+    if response.outcome == "mutation_over_get":
+        return Answer(405, _with_charset(media_type), body, (*COMMON_HEADERS, ("Allow", "POST")))
+    status = 400 if response.outcome == "refused" and media_type == GRAPHQL_RESPONSE else 200
+    return Answer(status, _with_charset(media_type), body)
