@@ -22,7 +22,9 @@ Position = tuple[Any, ...]
 def fingerprint(*identity: object) -> str:
     """Name a connection by everything that decides which list it is: 48 bits, so that a mix-up cannot pass."""
     text = "\x00".join(map(repr, identity))
-    return base64.urlsafe_b64encode(hashlib.blake2b(text.encode(errors="backslashreplace"), digest_size=6).digest()).decode()
+    return base64.urlsafe_b64encode(
+        hashlib.blake2b(text.encode(errors="backslashreplace"), digest_size=6).digest()
+    ).decode()
 
 
 def write_cursor(position: Position, connection: str) -> str:
@@ -40,7 +42,8 @@ def read_cursor(cursor: str, connection: str, argument: str) -> Position:
         raise CursorError(_damaged(cursor, argument))
     if content[1] != connection:
         raise CursorError(
-            f"the cursor given as `{argument}` belongs to another connection: expected one that this very field returned "
+            f"the cursor given as `{argument}` belongs to another connection: expected one that this very field "
+            "returned "
             "with the same `where` and `order` arguments, got one that was issued elsewhere. Start again without it"
         )
     position = _decode(content[2])
@@ -64,7 +67,8 @@ def _decode_text(cursor: str) -> Any:
 def _damaged(cursor: str, argument: str) -> str:
     shown = cursor if len(cursor) <= 40 else cursor[:40] + "…"
     return (
-        f"`{argument}` is not a cursor of this API: expected the `cursor`, `startCursor` or `endCursor` of an earlier page, "
+        f"`{argument}` is not a cursor of this API: expected the `cursor`, `startCursor` or `endCursor` of an "
+        "earlier page, "
         f"got {shown!r}"
     )
 
@@ -93,4 +97,3 @@ def is_key_position(position: Any, length: int) -> bool:
         and len(position) == length
         and all(isinstance(value, (str, Decimal)) and value != "" for value in position)
     )
-

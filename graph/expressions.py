@@ -129,8 +129,8 @@ def render(condition: Condition, holders: Placeholders) -> str:
             return f"{holders.name(attribute)} BETWEEN {holders.value(low)} AND {holders.value(high)}"
         case In(attribute, values):
             return f"{holders.name(attribute)} IN ({', '.join(map(holders.value, values))})"
-        case Function(name, attribute, value):
-            return f"{name}({holders.name(attribute)}, {holders.value(value)})"
+        case Function(function, attribute, value):
+            return f"{function}({holders.name(attribute)}, {holders.value(value)})"
         case Exists(attribute):
             name = holders.name(attribute)
             null = holders.value(("S", "NULL"))
@@ -147,4 +147,3 @@ def _join(word: str, conditions: tuple[Condition, ...], holders: Placeholders) -
     if len(conditions) == 1:
         return render(conditions[0], holders)
     return f"({word.join(render(condition, holders) for condition in conditions)})"
-

@@ -117,11 +117,7 @@ def _both(one: tuple[Any, ...] | None, other: tuple[Any, ...]) -> tuple[Any, ...
 
 def residue(filter_: Filter, consumed: frozenset[Path]) -> Filter:
     """Give what is left to decide once a key condition stands for all tests on these paths."""
-    rest = tuple(
-        part
-        for part in conjuncts(filter_)
-        if not (isinstance(part, Test) and part.path in consumed)
-    )
+    rest = tuple(part for part in conjuncts(filter_) if not (isinstance(part, Test) and part.path in consumed))
     return rest[0] if len(rest) == 1 else Every(rest)
 
 
@@ -166,7 +162,10 @@ def _in_order(test: Test, value: Any) -> bool:
     if test.operator == "between":
         return bool(_comparable(test, test.value[0]) <= value <= _comparable(test, test.value[1]))
     wanted = _comparable(test, test.value)
-    return {"lt": value < wanted, "le": value <= wanted, "gt": value > wanted, "ge": value >= wanted}[test.operator]
+    decided: bool = {"lt": value < wanted, "le": value <= wanted, "gt": value > wanted, "ge": value >= wanted}[
+        test.operator
+    ]
+    return decided
 
 
 def _comparable(test: Test, value: Any) -> Any:
@@ -194,9 +193,7 @@ def push_down(filter_: Filter, type_: ItemType) -> Condition | None:
     Only conjuncts whose every test is on an attribute of the item's own can go: a field that a key may hold has no
     attribute in some tables, and key attributes are refused in a filter of a Query.
     """
-    conditions = tuple(
-        condition for part in conjuncts(filter_) if (condition := _condition(part, type_)) is not None
-    )  # fmt: skip
+    conditions = tuple(condition for part in conjuncts(filter_) if (condition := _condition(part, type_)) is not None)
     if not conditions:
         return None
     return conditions[0] if len(conditions) == 1 else expressions.AllOf(conditions)
@@ -248,13 +245,16 @@ def _test_condition(test: Test, field: Field) -> Condition | None:
         if None in test.value or not 1 <= len(test.value) <= 100:
             return None
         values = tuple(value_of(test.scalar.write(value)) for value in test.value)
-        return (
-            expressions.In(name, values) if operator == "in" else expressions.Between(name, values[0], values[1])
-        )  # fmt: skip
+        return expressions.In(name, values) if operator == "in" else expressions.Between(name, values[0], values[1])
     value = value_of(test.scalar.write(test.value))
     if operator in ("beginsWith", "contains"):
         return expressions.Function("begins_with" if operator == "beginsWith" else "contains", name, value)
     comparators: dict[str, expressions.Comparator] = {
-        "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    }  # fmt: skip
+        "eq": "=",
+        "ne": "<>",
+        "lt": "<",
+        "le": "<=",
+        "gt": ">",
+        "ge": ">=",
+    }
     return expressions.Compare(name, comparators[operator], value)

@@ -116,7 +116,8 @@ class Template:
     _paths: tuple[Path, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        pattern, paths = "", []
+        pattern = ""
+        paths: list[Path] = []
         for part in self.parts:
             if isinstance(part, Literal):
                 pattern += re.escape(part.text)
@@ -265,7 +266,8 @@ def read_template(source: str) -> tuple[Literal | Hole | Shard, ...]:
         if match is None:
             raise TemplateSyntaxError(
                 f"the template {source!r} has a variable that cannot be read at position {brace + 1}: expected "
-                "{field}, {reference.field}, {field:lower}, {field:epoch}, {field:012}, {shard(15)} or {shard(15, field)}"
+                "{field}, {reference.field}, {field:lower}, {field:epoch}, {field:012}, {shard(15)} or {shard(15, "
+                "field)}"
             )
         parts.append(_hole(match))
         position = match.end()

@@ -42,7 +42,7 @@ class _Loader(DataLoader[Any, Any]):
         super().__init__()
         self._enqueued = enqueued
 
-    async def batch_load_fn(self, keys: list[Any]) -> list[Any]:  # type: ignore[override]
+    async def batch_load_fn(self, keys: list[Any]) -> list[Any]:
         raise AssertionError("keys leave by take()")
 
     def do_resolve_reject(self, key: Any, future: asyncio.Future[Any]) -> None:
@@ -234,5 +234,3 @@ class Graph:
     async def send(self, request: Request, meter: Meter | None = None) -> Response:
         """Send a single request outside any operation. Raises StoreError."""
         return await self._client.send(request, meter or Meter())
-
-

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import product
-from os.path import commonprefix
 from typing import Any
 
 from graph.filters import Bound
@@ -170,7 +169,12 @@ def _bind_sort(template: Template | None, bounds: Bounds) -> _Sort:
 def _is_exact(template: Template, position: int, bounds: Bounds) -> bool:
     """Say whether a part's text in the key can only come from its bound values."""
     part, following = template.parts[position], template.parts[position + 1 : position + 2]
-    if not isinstance(part, Variable) or part.lossy or part.path not in bounds or not _is_only_values(bounds[part.path]):
+    if (
+        not isinstance(part, Variable)
+        or part.lossy
+        or part.path not in bounds
+        or not _is_only_values(bounds[part.path])
+    ):
         return False
     # A value that holds the literal after it may read back as two values: the key alone does not decide.
     separator = following[0].text if following and isinstance(following[0], Literal) else None
@@ -197,7 +201,7 @@ def _sort_choices(template: Template, position: int, bounds: Bounds) -> tuple[st
 def _bind_next(
     template: Template, position: int, texts: list[tuple[str, int]], bound: Bound | None
 ) -> tuple[tuple[tuple[SortRange, int], ...], float, bool]:
-    """Range over the first variable that has no values: the ranges, half a part if it was bound, and whether exactly."""
+    """Range over the first variable that has no values: the ranges, half a part if bound, and whether exactly."""
     variable = template.parts[position]
     assert isinstance(variable, Variable)
     is_last = position == len(template.parts) - 1
@@ -280,7 +284,14 @@ def _share_partitions(ranges: list[KeyRange]) -> Iterator[KeyRange]:
         if len(names) == 1 or any(key_range.sort.prefix is None for key_range in group):
             yield from group
         else:
-            prefix = commonprefix([key_range.sort.prefix or "" for key_range in group])
+            prefix = _common_prefix([key_range.sort.prefix or "" for key_range in group])
             layouts = tuple(layout for key_range in group for layout in key_range.layouts)
             yield replace(group[0], sort=SortRange.beginning(prefix), layouts=layouts)
 
+
+def _common_prefix(texts: list[str]) -> str:
+    least, greatest = min(texts), max(texts)
+    for position, letter in enumerate(least):
+        if position >= len(greatest) or greatest[position] != letter:
+            return least[:position]
+    return least

@@ -8,16 +8,19 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graph.chain import ChainSource
 from graph.cursor import Position, fingerprint, write_cursor
 from graph.entity import UNKNOWN, Entity, read_entity
 from graph.errors import BudgetExceeded, GraphError, ItemError
 from graph.filters import NO_FILTER, Bound, Filter, bounds, holds, paths, push_down, pushes_all, residue
 from graph.keys import Path
 from graph.loaders import Operation
+from graph.merge import MergeSource
 from graph.model import Access, FieldKind, Find, ItemType, Relationship
 from graph.paging import Keep, Page, PageArguments, Window, read_page, window
 from graph.planner import Plan, plan
-from graph.sources import ChainSource, Entry, MergeSource, RangeSource, Reading, ScanSource, Source, outer_rebuild
+from graph.scan import ScanSource
+from graph.sources import Entry, RangeSource, Reading, Source
 
 Needs = Callable[[str], frozenset[str]]
 """What the query selects of a node, by the name of its type: only what is asked for is read."""
@@ -42,7 +45,7 @@ def begin_load(
     results = list(entities)
     lacking = [(i, one) for i, one in enumerate(entities) if one is not None and one.lacks(needs(one.type.name))]
     keyed = [(i, one, one.key) for i, one in lacking if one.key is not None]
-    futures = operation.request_items([key for _, _, key in keyed if key is not None])
+    futures = operation.request_items([key for _, _, key in keyed])
     searches = [(i, asyncio.ensure_future(_search(operation, one))) for i, one in lacking if one.key is None]
 
     async def finish() -> list[Entity | None]:
@@ -80,7 +83,9 @@ async def _search(operation: Operation, named: Entity) -> Entity | None:
     async for batch in source.batches(Reading(want=1)):
         for entry in batch.entries:
             if all(entry.entity.at(path) == value for path, value in named.named.items()):
-                (whole,) = await load(operation, [entry.entity], lambda name: frozenset(operation.model.items[name].fields))
+                (whole,) = await load(
+                    operation, [entry.entity], lambda name: frozenset(operation.model.items[name].fields)
+                )
                 return whole
     return None
 
@@ -197,7 +202,9 @@ async def connection(
         edges = [] if page is None else [_edge(name, found, entry) for entry in page.entries]
         if parent is not None:
             _prime_inverses(operation, found, parent, edges)
-        loading = begin_load(operation, [edge.node for edge in edges], asked.needs if asked.wants_nodes else nothing_needed)
+        loading = begin_load(
+            operation, [edge.node for edge in edges], asked.needs if asked.wants_nodes else nothing_needed
+        )
     for edge, node in zip(edges, await loading, strict=True):
         edge.node = node
     return Connection(name, edges, page, await _total(operation, found, asked, page))
@@ -238,9 +245,7 @@ def _prime_inverses(operation: Operation, found: _Pattern, parent: Entity, edges
                 operation.inverses.setdefault((edge.node.type.name, inverse, key), parent)
 
 
-async def _pattern(
-    operation: Operation, pattern: Relationship | Find, parent: Entity | None, asked: Asked
-) -> _Pattern:
+async def _pattern(operation: Operation, pattern: Relationship | Find, parent: Entity | None, asked: Asked) -> _Pattern:
     if isinstance(pattern, Find):
         return _find_pattern(operation, pattern, asked)
     assert parent is not None
@@ -259,16 +264,14 @@ async def _pattern(
 
 
 async def _know(operation: Operation, parent: Entity, relationship: Relationship) -> Entity:
-    """Load the parent where its key fields are not known: a reference may name a node by less than its relationships need."""
+    """Load the parent where a reference named it by less than its relationship needs."""
     if any(parent.at(path) is UNKNOWN for path in relationship.needs):
         (loaded,) = await load(operation, [parent], lambda name: frozenset(path[0] for path in relationship.needs))
         return loaded or parent
     return parent
 
 
-def _follow(
-    operation: Operation, relationship: Relationship, parent: Entity, asked: Asked
-) -> tuple[Source, Filter]:  # fmt: skip
+def _follow(operation: Operation, relationship: Relationship, parent: Entity, asked: Asked) -> tuple[Source, Filter]:
     """Make the source behind a relationship of a known node, and the filter that remains to be decided."""
     if not relationship.path:
         bound = bounds(asked.where)
@@ -278,9 +281,11 @@ def _follow(
         return _planned(operation, relationship.accesses, bound, asked.where, place)
     head, *rest = relationship.path
     outer, _ = _follow(operation, head, parent, Asked(descending=asked.descending))
-    tail = Relationship(
-        rest[0].source, relationship.name, rest[-1].item_types, rest[-1].targets, True, path=tuple(rest)
-    ) if len(rest) > 1 else rest[0]  # fmt: skip
+    tail = (
+        Relationship(rest[0].source, relationship.name, rest[-1].item_types, rest[-1].targets, True, path=tuple(rest))
+        if len(rest) > 1
+        else rest[0]
+    )
     decided = asked.where
 
     def follow(entity: Entity) -> Source | None:
@@ -291,7 +296,7 @@ def _follow(
         source, decided = _follow(operation, tail, node, asked)
         return source
 
-    return ChainSource(outer, follow, outer_rebuild(operation.model, head, outer)), decided
+    return ChainSource(operation.model, outer, follow), decided
 
 
 def _planned(
@@ -312,7 +317,9 @@ def _source(operation: Operation, found: Plan, place: str) -> Source:
 def _find_pattern(operation: Operation, find: Find, asked: Asked) -> _Pattern:
     type_ = operation.model.items[find.item_types[0]]
     if find.scan:
-        layouts = tuple(layout for name in find.item_types for layout in operation.model.items[name].layouts if not layout.mirror)
+        layouts = tuple(
+            layout for name in find.item_types for layout in operation.model.items[name].layouts if not layout.mirror
+        )
         source: Source = ScanSource(operation, layouts, f"Query.{find.name}")
         return _Pattern(source, ("Query", find.name), find.end, type_, asked.where, operation.limits.scan_budget)
     source, decided = _planned(operation, find.accesses, bounds(asked.where), asked.where, f"Query.{find.name}")
@@ -352,7 +359,8 @@ async def _load_for_filter(operation: Operation, where: Filter, entities: list[E
         lacking = [
             (entity, end)
             for entity, end in zip(holders, ends, strict=True)
-            if end is not None and any(rest and rest[0] in end.type.fields and end.at(rest) is UNKNOWN for rest in rests)
+            if end is not None
+            and any(rest and rest[0] in end.type.fields and end.at(rest) is UNKNOWN for rest in rests)
         ]
         firsts = frozenset(rest[0] for rest in rests if rest)
         loaded = await load(operation, [end for _, end in lacking], lambda _, firsts=firsts: firsts)  # type: ignore[misc]
@@ -377,7 +385,8 @@ async def _total(operation: Operation, found: _Pattern, asked: Asked, page: Page
         return error
     if everything.has_next:
         return BudgetExceeded(
-            f"totalCount with this filter would read more than {found.budget} items, which is the read budget: expected "
+            f"totalCount with this filter would read more than {found.budget} items, which is the read budget: "
+            "expected "
             "a filter that a key condition can serve, or no totalCount"
         )
     return len(everything.entries)

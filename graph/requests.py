@@ -250,4 +250,3 @@ class CreateTable:
 
 
 Request = GetItem | BatchGetItem | Query | Scan | PutItems | DescribeTable | CreateTable
-

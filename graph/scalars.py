@@ -283,9 +283,16 @@ BOOLEAN = Scalar(
     TextOrder.NONE,
 )
 DATE = Scalar(
-    "Date", "a date like 2022-07-19", _date, lambda value: _date(_only("S")(value)), _text, str, _date,
-    r"\d{4}-\d\d-\d\d", TextOrder.FIXED,
-)  # fmt: skip
+    "Date",
+    "a date like 2022-07-19",
+    _date,
+    lambda value: _date(_only("S")(value)),
+    _text,
+    str,
+    _date,
+    r"\d{4}-\d\d-\d\d",
+    TextOrder.FIXED,
+)
 DATE_TIME = Scalar(
     "DateTime",
     "a date and time with offset, like 2022-07-19T17:59:58Z",
@@ -300,17 +307,34 @@ DATE_TIME = Scalar(
     same_in_store=False,
 )
 JSON = Scalar(
-    "JSON", "a JSON value", lambda value: value, read_json, write_json, str, str, ".+?", TextOrder.NONE,
-    in_key=False, same_in_store=False,
-)  # fmt: skip
+    "JSON",
+    "a JSON value",
+    lambda value: value,
+    read_json,
+    write_json,
+    str,
+    str,
+    ".+?",
+    TextOrder.NONE,
+    in_key=False,
+    same_in_store=False,
+)
 BASE64 = Scalar(
-    "Base64", "standard base64", _base64, _only("B"), lambda value: {"B": value}, str, str, ".+?", TextOrder.NONE,
-    in_key=False, same_in_store=False,
-)  # fmt: skip
+    "Base64",
+    "standard base64",
+    _base64,
+    _only("B"),
+    lambda value: {"B": value},
+    str,
+    str,
+    ".+?",
+    TextOrder.NONE,
+    in_key=False,
+    same_in_store=False,
+)
 
 SCALARS: Mapping[str, Scalar] = {
-    scalar.name: scalar
-    for scalar in (ID, STRING, INT, FLOAT, BOOLEAN, DATE, DATE_TIME, DECIMAL, BIG_INT, JSON, BASE64)
+    scalar.name: scalar for scalar in (ID, STRING, INT, FLOAT, BOOLEAN, DATE, DATE_TIME, DECIMAL, BIG_INT, JSON, BASE64)
 }
 
 

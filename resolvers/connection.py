@@ -58,7 +58,7 @@ def _is_descending(arguments: Mapping[str, Any], *, default: bool) -> bool:
     order = arguments.get("order")
     if order is None:
         return default
-    return (order.value if isinstance(order, Enum) else order) == "DESC"
+    return bool((order.value if isinstance(order, Enum) else order) == "DESC")
 
 
 def _asked(where: Any, descending: bool, selection: Selection) -> Asked:
@@ -95,5 +95,3 @@ def page_info(connection: Connection) -> dict[str, Any]:
 def edge_nodes(connection: Connection) -> list[Entity | None]:
     """List the nodes of a connection's edges."""
     return [edge.node for edge in connection.edges]
-
-

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+
+from graphql import parse, print_ast
 
 from graph.model import Field, FieldKind, Find, ItemType, Model
 from resolvers.node import lookup_arguments
@@ -59,11 +61,13 @@ def _relationships(model: Model, item: ItemType) -> Iterator[str]:
         if field.kind is FieldKind.RELATIONSHIP:
             pattern = model.relationships[item.name, field.name]
             fields = _leaves(model, pattern.targets[0]) if len(pattern.targets) == 1 else "__typename"
-            yield f"{field.name}(first: {NODES_SHOWN}) {{ nodes {{ {fields} }} }}" if pattern.many else f"{field.name} {{ {fields} }}"
+            yield (
+                f"{field.name}(first: {NODES_SHOWN}) {{ nodes {{ {fields} }} }}"
+                if pattern.many
+                else f"{field.name} {{ {fields} }}"
+            )
 
 
-def _example(title: str, query: str, variables: dict[str, object]) -> dict[str, str]:
-    from graphql import parse, print_ast
-
+def _example(title: str, query: str, variables: Mapping[str, object]) -> dict[str, str]:
     example = {"title": title, "query": print_ast(parse(query))}
     return example | {"variables": json.dumps(variables, indent=2)} if variables else example

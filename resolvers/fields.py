@@ -1,21 +1,23 @@
-"""Strawberry's fields, with resolvers of ours: a leaf is a look-up, everything else gets the operation and its selection."""
+"""Strawberry's fields with resolvers of ours: a leaf is a look-up, all else gets the operation and its selection."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from graphql import GraphQLResolveInfo
+from strawberry import UNSET
 from strawberry.annotation import StrawberryAnnotation
 from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.base import StrawberryList, StrawberryOptional
 from strawberry.types.field import StrawberryField
 from strawberry.types.info import Info
 
+from graph.loaders import Operation
 from graph.model import TypeRef
+from resolvers.selection import Possible, Selection
 
-Resolve = Callable[[Any, GraphQLResolveInfo, Mapping[str, Any]], Any]
-"""(source, info, arguments) → the value, or a coroutine of it."""
+Resolve = Callable[[Any, Operation, Mapping[str, Any], Selection], Awaitable[Any]]
+"""(source, operation, arguments, selection) → the value."""
 
 
 def annotation(type_: Any, ref: TypeRef | None = None, *, required: bool = True) -> StrawberryAnnotation:
@@ -43,6 +45,7 @@ class ResolverField(StrawberryField):
     """A field that reads the graph."""
 
     resolve: Resolve
+    possible: Possible
 
     @property
     def is_basic_field(self) -> bool:
@@ -52,7 +55,7 @@ class ResolverField(StrawberryField):
     def get_result(self, source: Any, info: Info[Any, Any] | None, args: list[Any], kwargs: Any) -> Any:
         """Call the resolver."""
         assert info is not None
-        return self.resolve(source, info._raw_info, kwargs)
+        return self.resolve(source, info.context, kwargs, Selection.of(info._raw_info, self.possible))
 
 
 def value_field(
@@ -78,6 +81,7 @@ def resolver_field(
     name: str,
     type_: StrawberryAnnotation,
     resolve: Resolve,
+    possible: Possible,
     arguments: list[StrawberryArgument] | None = None,
     description: str | None = None,
     deprecation_reason: str | None = None,
@@ -91,6 +95,7 @@ def resolver_field(
         deprecation_reason=deprecation_reason,
     )
     field.resolve = resolve
+    field.possible = possible
     field.arguments = arguments or []
     return field
 
@@ -102,8 +107,6 @@ def argument(name: str, type_: StrawberryAnnotation, description: str | None = N
 
 def input_field(name: str, type_: StrawberryAnnotation, description: str | None = None) -> StrawberryField:
     """Make a field of an input type; leaving it out and giving null stay apart."""
-    from strawberry import UNSET
-
     return StrawberryField(
         python_name=name, graphql_name=name, type_annotation=type_, description=description, default=UNSET
     )

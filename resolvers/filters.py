@@ -90,9 +90,13 @@ def _tests(field: Field, content: Mapping[str, Any], path: Path) -> Iterator[Fil
     assert scalar is not None
     for operator, value in content.items():
         if value is None and operator not in ("eq", "ne"):
-            raise InputError(f"`{'.'.join(path)}: {{ {operator}: null }}` compares with nothing: expected a value, or leave it out")
+            raise InputError(
+                f"`{'.'.join(path)}: {{ {operator}: null }}` compares with nothing: expected a value, or leave it out"
+            )
         if operator == "between" and len(value) != 2:
-            raise InputError(f"`{'.'.join(path)}: {{ between: … }}` takes two values, the least and the greatest: got {len(value)}")
+            raise InputError(
+                f"`{'.'.join(path)}: {{ between: … }}` takes two values, the least and the greatest: got {len(value)}"
+            )
         yield Test(path, operator, _plain(value), scalar)
 
 

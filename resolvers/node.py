@@ -112,7 +112,7 @@ def lookup_arguments(model: Model, item: ItemType) -> dict[str, tuple[Path, bool
     """
     layout = item.layouts[0]
     table = model.tables[layout.table]
-    naming = [variable for variable in (item.ref.variables if item.ref else ())]
+    naming = item.ref.variables if item.ref else ()
     partition = layout.templates[table.primary.partition_key].variables
     sort = layout.templates[table.primary.sort_key].variables if table.primary.sort_key else ()
     is_child = not item.is_node or any(len(variable.path) > 1 for variable in partition)

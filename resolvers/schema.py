@@ -127,9 +127,9 @@ class Api:
     def _parse(self, query: str) -> DocumentNode | list[GraphQLError]:
         try:
             document = parse(query)
-        except GraphQLError as error:
-            error.extensions = {"code": "GRAPHQL_PARSE_FAILED"}
-            return [error]
+        except GraphQLError as syntax:
+            syntax.extensions = {"code": "GRAPHQL_PARSE_FAILED"}
+            return [syntax]
         errors = validate(self._schema, document, self._rules)
         for error in errors:
             error.extensions = {"code": "GRAPHQL_VALIDATION_FAILED"} | (error.extensions or {})
@@ -180,6 +180,9 @@ def _format(error: GraphQLError, *, refused: bool) -> Mapping[str, Any]:
     number = uuid.uuid4().hex[:12]
     log.error("unexpected error %s at %s", number, error.path, exc_info=original)
     masked = GraphQLError(
-        f"unexpected error; its id in the log is {number}", error.nodes, path=error.path, extensions={"code": "INTERNAL"}
+        f"unexpected error; its id in the log is {number}",
+        error.nodes,
+        path=error.path,
+        extensions={"code": "INTERNAL"},
     )
     return masked.formatted

@@ -40,16 +40,14 @@ class Selection:
         self._possible = possible
 
     @classmethod
-    def of(cls, info: GraphQLResolveInfo, possible: Possible) -> Selection:
+    def of(cls, info: GraphQLResolveInfo[Any], possible: Possible) -> Selection:
         """Take the selection of the field that is being resolved."""
         sets = [node.selection_set for node in info.field_nodes if node.selection_set is not None]
-        return cls(sets, info.fragments, info.variable_values, possible)  # type: ignore[arg-type]
+        return cls(sets, info.fragments, info.variable_values, possible)  # type: ignore[arg-type]  # Strawberry hands on a plain dict
 
     def names(self, type_name: str | None = None) -> frozenset[str]:
-        """List the fields selected; with a type, only those that apply to it. `__typename` needs nothing and is left out."""
-        return frozenset(
-            node.name.value for node in self._fields(type_name) if not node.name.value.startswith("__")
-        )  # fmt: skip
+        """List the fields selected, without `__typename`; with a type, only those that apply to it."""
+        return frozenset(node.name.value for node in self._fields(type_name) if not node.name.value.startswith("__"))
 
     def child(self, *path: str) -> Selection:
         """Give the selection below a path of fields; an empty one when it is not selected."""

@@ -1,4 +1,4 @@
-"""Model → Strawberry types, in two phases: an empty class for every type, then the fields, whose types are those classes."""
+"""Model → Strawberry types, in two phases: an empty class for every type, then the fields over those classes."""
 
 from __future__ import annotations
 
@@ -9,28 +9,21 @@ from typing import Any
 
 import strawberry
 from graphql import GraphQLResolveInfo
-from strawberry.types.arguments import StrawberryArgument
-from strawberry.types.base import StrawberryObjectDefinition
 from strawberry.types.enum import EnumValueDefinition
 from strawberry.types.field import StrawberryField
 from strawberry.types.union import StrawberryUnion
 
+from graph import reads
 from graph.entity import UNKNOWN, Entity
+from graph.loaders import Operation
 from graph.model import EnumType, Field, FieldKind, Find, ItemType, Model, ObjectType, Relationship, TypeRef
 from resolvers import connection, node
-from resolvers import filters as filter_inputs
 from resolvers.fields import annotation, argument, input_field, resolver_field, value_field
+from resolvers.inputs import InputBuilder, definition, new_input
 from resolvers.node import needs_of
 from resolvers.scalars import SCALAR_TYPES
 from resolvers.sdl.checks import lookup_name
 from resolvers.selection import Selection
-
-PAGING_TEXTS = {
-    "first": "How many edges from the beginning, or behind `after`.",
-    "after": "The cursor to go on behind.",
-    "last": "How many edges from the end, or before `before`.",
-    "before": "The cursor to end before.",
-}
 
 
 class TypeBuilder:
@@ -39,11 +32,7 @@ class TypeBuilder:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._classes: dict[str, Any] = dict(SCALAR_TYPES)
-        self._wheres: dict[str, Any] = {}
-        self._filters: dict[str, Any] = {}
-        self._order = strawberry.enum(
-            Enum("SortOrder", {"ASC": "ASC", "DESC": "DESC"}), description="The direction of a connection's order."
-        )
+        self._inputs = InputBuilder(model, self._classes)
         self._page_info = self._object(
             "PageInfo",
             [
@@ -55,7 +44,7 @@ class TypeBuilder:
             "What lies around a page (Relay Cursor Connections).",
         )
         self._node = self._interface("Node", "Anything with a global id.")
-        _definition(self._node).fields = [value_field("id", annotation(strawberry.ID), node.write_id, "The global id.")]
+        definition(self._node).fields = [value_field("id", annotation(strawberry.ID), node.write_id, "The global id.")]
         self._declare()
         self._define()
 
@@ -73,38 +62,40 @@ class TypeBuilder:
                 self._classes[object_.name] = self._object(object_.name, [], object_.description)
         for item in model.items.values():
             cls = self._object(item.name, [], item.description)
-            _definition(cls).is_type_of = _is_type(item.name)
+            definition(cls).is_type_of = _is_type(item.name)
             self._classes[item.name] = cls
         for union in model.unions.values():
             members = tuple(annotation(self._classes[name]) for name in union.members)
             self._classes[union.name] = StrawberryUnion(union.name, members, union.description)
         for input_ in model.inputs.values():
-            fields = [input_field(name, annotation(self._classes[ref.named], ref)) for name, ref in input_.fields.items()]
-            self._classes[input_.name] = _input(input_.name, fields, input_.description)
+            fields = [
+                input_field(name, annotation(self._classes[ref.named], ref)) for name, ref in input_.fields.items()
+            ]
+            self._classes[input_.name] = new_input(input_.name, fields, input_.description)
 
     def _object(self, name: str, fields: list[StrawberryField], description: str | None) -> Any:
         cls = strawberry.type(types.new_class(name), name=name, description=description)
-        _definition(cls).fields = fields
+        definition(cls).fields = fields
         return cls
 
     def _interface(self, name: str, description: str | None) -> Any:
         cls = strawberry.interface(types.new_class(name), name=name, description=description)
-        _definition(cls).resolve_type = lambda source, info, type_: source.type.name
+        definition(cls).resolve_type = lambda source, info, type_: source.type.name
         return cls
 
     # --- phase two: fields ---
 
     def _define(self) -> None:
         for object_ in self._model.objects.values():
-            definition = _definition(self._classes[object_.name])
-            definition.fields = [self._object_field(field, object_) for field in object_.fields.values()]
-            definition.interfaces = [_definition(self._classes[name]) for name in object_.interfaces]
+            made = definition(self._classes[object_.name])
+            made.fields = [self._object_field(field, object_) for field in object_.fields.values()]
+            made.interfaces = [definition(self._classes[name]) for name in object_.interfaces]
         for item in self._model.items.values():
-            definition = _definition(self._classes[item.name])
-            own = _definition(self._node).fields if item.is_node else []
-            definition.fields = [*own, *(self._item_field(item, field) for field in item.fields.values())]
-            base = [_definition(self._node)] if item.is_node else []
-            definition.interfaces = base + [_definition(self._classes[name]) for name in item.interfaces]
+            made = definition(self._classes[item.name])
+            own = definition(self._node).fields if item.is_node else []
+            made.fields = [*own, *(self._item_field(item, field) for field in item.fields.values())]
+            base = [definition(self._node)] if item.is_node else []
+            made.interfaces = base + [definition(self._classes[name]) for name in item.interfaces]
 
     def _object_field(self, field: Field, object_: ObjectType) -> StrawberryField:
         if object_.is_interface:
@@ -140,49 +131,51 @@ class TypeBuilder:
         return value_field(field.name, self._annotation(field), read, field.description, field.deprecation_reason)
 
     def _reference(self, field: Field, entity_of: Callable[[Any], Entity]) -> StrawberryField:
-        from graph import reads
-
-        async def resolve(source: Any, info: GraphQLResolveInfo, _: Mapping[str, Any]) -> Entity | None:
-            return await reads.reference(info.context, entity_of(source), field.name, needs_of(self._selection(info)))
+        async def resolve(
+            source: Any, operation: Operation, _: Mapping[str, Any], selection: Selection
+        ) -> Entity | None:
+            return await reads.reference(operation, entity_of(source), field.name, needs_of(selection))
 
         return resolver_field(
             field.name,
             self._annotation(field),
             resolve,
+            self._model.possible,
             description=field.description,
             deprecation_reason=field.deprecation_reason,
         )
 
     def _to_one(self, field: Field, pattern: Relationship) -> StrawberryField:
-        from graph import reads
-
-        async def resolve(source: Entity, info: GraphQLResolveInfo, _: Mapping[str, Any]) -> Entity | None:
-            return await reads.one(info.context, pattern, source, needs_of(self._selection(info)))
+        async def resolve(
+            source: Entity, operation: Operation, _: Mapping[str, Any], selection: Selection
+        ) -> Entity | None:
+            return await reads.one(operation, pattern, source, needs_of(selection))
 
         return resolver_field(
             field.name,
             self._annotation(field),
             resolve,
+            self._model.possible,
             description=field.description,
             deprecation_reason=field.deprecation_reason,
         )
 
     def _to_many(self, item: ItemType, field: Field, pattern: Relationship) -> StrawberryField:
-        async def resolve(source: Entity, info: GraphQLResolveInfo, arguments: Mapping[str, Any]) -> Any:
-            return await connection.relationship(info.context, pattern, source, arguments, self._selection(info))
+        async def resolve(
+            source: Entity, operation: Operation, arguments: Mapping[str, Any], selection: Selection
+        ) -> Any:
+            return await connection.relationship(operation, pattern, source, arguments, selection)
 
         last = pattern.path[-1] if pattern.path else pattern
         return resolver_field(
             field.name,
             annotation(self._connection(item.name, field.name, field.type, last)),
             resolve,
-            self._connection_arguments(pattern.item_types),
+            self._model.possible,
+            self._inputs.connection_arguments(pattern.item_types),
             field.description,
             field.deprecation_reason,
         )
-
-    def _selection(self, info: GraphQLResolveInfo) -> Selection:
-        return Selection.of(info, self._model.possible)
 
     # --- connections ---
 
@@ -238,59 +231,6 @@ class TypeBuilder:
             if field.kind is not FieldKind.RELATIONSHIP
         ]
 
-    def _connection_arguments(self, item_types: tuple[str, ...], *, is_scan: bool = False) -> list[StrawberryArgument]:
-        # A Scan has no order that could be turned round.
-        names = ("first", "after") if is_scan else ("first", "after", "last", "before")
-        arguments = [
-            argument(name, annotation(int if name in ("first", "last") else str, required=False), PAGING_TEXTS[name])
-            for name in names
-        ]
-        if len(item_types) == 1:
-            where = annotation(self._where(item_types[0]), required=False)
-            arguments.append(argument("where", where, "Only what this filter accepts."))
-        if not is_scan:
-            arguments.append(argument("order", annotation(self._order, required=False), "The direction of the sort key."))
-        return arguments
-
-    # --- filter inputs ---
-
-    def _where(self, type_name: str) -> Any:
-        if type_name in self._wheres:
-            return self._wheres[type_name]
-        cls = self._wheres[type_name] = _input(filter_inputs.where_name(type_name), [], f"Filters {type_name}.")
-        fields = [
-            input_field(field.name, annotation(self._filter(field), required=False), field.description)
-            for field in (self._model.items.get(type_name) or self._model.objects[type_name]).fields.values()
-            if filter_inputs.is_filterable(self._model, field)
-        ]
-        many = TypeRef(False, of=TypeRef(True))
-        _definition(cls).fields = [
-            *fields,
-            input_field("and", annotation(cls, many), "All of these hold."),
-            input_field("or", annotation(cls, many), "At least one of these holds."),
-            input_field("not", annotation(cls, required=False), "This does not hold."),
-        ]
-        return cls
-
-    def _filter(self, field: Field) -> Any:
-        if field.scalar is None:
-            return self._where(field.type.named)
-        scalar, is_list = field.scalar, field.type.of is not None
-        name = filter_inputs.filter_name(scalar, is_list=is_list)
-        if name not in self._filters:
-            type_ = self._classes[scalar.name]
-            refs = {"in": TypeRef(False, of=TypeRef(False)), "between": TypeRef(False, of=TypeRef(True))}
-            fields = [
-                input_field(
-                    operator,
-                    annotation(bool if operator == "exists" else type_, refs.get(operator, TypeRef(False))),
-                    filter_inputs.OPERATOR_TEXTS[operator],
-                )
-                for operator in filter_inputs.operators(scalar, is_list=is_list)
-            ]
-            self._filters[name] = _input(name, fields, f"Filters {'lists of ' if is_list else ''}{scalar.name}.")
-        return self._filters[name]
-
     # --- the root ---
 
     def query(self) -> Any:
@@ -305,25 +245,27 @@ class TypeBuilder:
         return [self._classes[name] for name in (*self._model.items, *self._model.objects)]
 
     def _node_field(self) -> StrawberryField:
-        async def resolve(_: Any, info: GraphQLResolveInfo, arguments: Mapping[str, Any]) -> Any:
-            return (await node.nodes(info.context, [arguments["id"]]))[0]
+        async def resolve(_: Any, operation: Operation, arguments: Mapping[str, Any], selection: Selection) -> Any:
+            return (await node.nodes(operation, [arguments["id"]]))[0]
 
         return resolver_field(
             "node",
             annotation(self._node, required=False),
             resolve,
+            self._model.possible,
             [argument("id", annotation(strawberry.ID))],
             "The node of a global id, or null.",
         )
 
     def _nodes_field(self) -> StrawberryField:
-        async def resolve(_: Any, info: GraphQLResolveInfo, arguments: Mapping[str, Any]) -> Any:
-            return await node.nodes(info.context, arguments["ids"])
+        async def resolve(_: Any, operation: Operation, arguments: Mapping[str, Any], selection: Selection) -> Any:
+            return await node.nodes(operation, arguments["ids"])
 
         return resolver_field(
             "nodes",
             annotation(self._node, TypeRef(True, of=TypeRef(False))),
             resolve,
+            self._model.possible,
             [argument("ids", annotation(strawberry.ID, TypeRef(True, of=TypeRef(True))))],
             "The nodes of global ids, in their order, with null for those that do not exist.",
         )
@@ -331,8 +273,8 @@ class TypeBuilder:
     def _lookup(self, item: ItemType) -> StrawberryField:
         known = node.lookup_arguments(self._model, item)
 
-        async def resolve(_: Any, info: GraphQLResolveInfo, arguments: Mapping[str, Any]) -> Any:
-            return await node.lookup(info.context, item, known, arguments)
+        async def resolve(_: Any, operation: Operation, arguments: Mapping[str, Any], selection: Selection) -> Any:
+            return await node.lookup(operation, item, known, arguments)
 
         arguments = []
         for name, (path, required) in known.items():
@@ -342,28 +284,38 @@ class TypeBuilder:
             lookup_name(item.name),
             annotation(self._classes[item.name], required=False),
             resolve,
+            self._model.possible,
             arguments,
             f"The {item.name} of this key, or null.",
         )
 
     def _find(self, find: Find) -> StrawberryField:
-        async def resolve_many(_: Any, info: GraphQLResolveInfo, arguments: Mapping[str, Any]) -> Any:
-            return await connection.find(info.context, find, arguments, self._selection(info))
+        async def resolve_many(_: Any, operation: Operation, arguments: Mapping[str, Any], selection: Selection) -> Any:
+            return await connection.find(operation, find, arguments, selection)
 
-        async def resolve_one(_: Any, info: GraphQLResolveInfo, arguments: Mapping[str, Any]) -> Any:
-            return await connection.find_one(info.context, find, arguments, self._selection(info))
+        async def resolve_one(_: Any, operation: Operation, arguments: Mapping[str, Any], selection: Selection) -> Any:
+            return await connection.find_one(operation, find, arguments, selection)
 
         arguments = [
             argument(entry.name, annotation(self._classes[entry.type.named], entry.type)) for entry in find.arguments
         ]
         if not find.many:
             type_ = annotation(self._classes[find.type.named], TypeRef(False))
-            return resolver_field(find.name, type_, resolve_one, arguments, find.description, find.deprecation_reason)
+            return resolver_field(
+                find.name,
+                type_,
+                resolve_one,
+                self._model.possible,
+                arguments,
+                find.description,
+                find.deprecation_reason,
+            )
         return resolver_field(
             find.name,
             annotation(self._connection("Query", find.name, find.type, find)),
             resolve_many,
-            arguments + self._connection_arguments(find.item_types, is_scan=find.scan),
+            self._model.possible,
+            arguments + self._inputs.connection_arguments(find.item_types, is_scan=find.scan),
             find.description,
             find.deprecation_reason,
         )
@@ -377,22 +329,8 @@ def scalar_at(model: Model, item: ItemType, path: tuple[str, ...]) -> str:
     return scalar_at(model, model.items[next(iter(field.refs))], path[1:])
 
 
-def _definition(cls: Any) -> StrawberryObjectDefinition:
-    definition: StrawberryObjectDefinition = cls.__strawberry_definition__
-    return definition
-
-
-def _is_type(name: str) -> Callable[[Any, GraphQLResolveInfo], bool]:
+def _is_type(name: str) -> Callable[[Any, GraphQLResolveInfo[Any]], bool]:
     return lambda source, _: isinstance(source, Entity) and source.type.name == name
-
-
-def _input(name: str, fields: list[StrawberryField], description: str | None) -> Any:
-    cls = strawberry.input(types.new_class(name), name=name, description=description)
-    definition = _definition(cls)
-    definition.fields = fields
-    # Inputs stay the mappings that graphql-core made of them: what was left out is not in them.
-    definition.from_input = lambda _, value, context: value
-    return cls
 
 
 def _enum(enum: EnumType) -> Any:
@@ -402,4 +340,5 @@ def _enum(enum: EnumType) -> Any:
         )
         for value in enum.values
     }
-    return strawberry.enum(Enum(enum.name, values), name=enum.name, description=enum.description)
+    cls: Any = Enum(enum.name, values)  # type: ignore[misc]  # its name is only known now
+    return strawberry.enum(cls, name=enum.name, description=enum.description)

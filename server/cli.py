@@ -56,7 +56,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="command")
     _command(commands, "serve", _serve, "serve an existing table; nothing is created or written", settings=True)
     demo = _command(commands, "demo", _demo, "serve a model on the local engine, with its demo data", settings=True)
-    demo.add_argument("--data", type=Path, action="append", default=[], metavar="FILE", help="items to load (.jsonl, .py)")
+    demo.add_argument(
+        "--data", type=Path, action="append", default=[], metavar="FILE", help="items to load (.jsonl, .py)"
+    )
     demo.add_argument("--queries", type=Path, metavar="FOLDER", help="example queries (.graphql) for GraphiQL's tabs")
     demo.add_argument("--db", type=Path, metavar="FILE", help="where to keep the table; in memory when left out")
     _command(commands, "schema", _schema, "print the public GraphQL schema of a model")
@@ -152,11 +154,16 @@ def _demo(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _serve_demo(
-    model: Model, endpoint: str, db: Path | None, options: argparse.Namespace, settings: Settings, tabs: list[dict[str, str]]
+    model: Model,
+    endpoint: str,
+    db: Path | None,
+    options: argparse.Namespace,
+    settings: Settings,
+    tabs: list[dict[str, str]],
 ) -> int:
     transport = BotoTransport(endpoint, LOCAL_REGION, settings.max_in_flight, credentials=("local", "local"))
     marker = None if db is None else db.with_name(db.name + ".loaded")
-    asyncio.run(prepare(_graph(model, transport, settings), options.data, marker))
+    prepare(_graph(model, transport, settings), options.data, marker)
     print(_greeting(settings, tabs), file=sys.stderr)
     return _run(model, transport, settings, tabs)
 
@@ -188,7 +195,10 @@ def _read_queries(folder: Path) -> list[dict[str, str]]:
 def _greeting(settings: Settings, tabs: list[Mapping[str, str]] | list[dict[str, str]]) -> str:
     lines = ["", f"  GraphQL and GraphiQL: http://{settings.host}:{settings.port}/graphql", ""]
     if tabs:
-        lines += ["  A query to begin with:", "", *(f"    {line}" for line in tabs[0]["query"].strip().splitlines()), ""]
+        lines += [
+            "  A query to begin with:",
+            "",
+            *(f"    {line}" for line in tabs[0]["query"].strip().splitlines()),
+            "",
+        ]
     return "\n".join(lines)
-
-

@@ -1,11 +1,33 @@
-"""What every test module may use: the engine, and the option that rewrites golden files."""
+"""What every test module may use: the engine, a way to serve any model on it, and the recorded requests."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
+import itertools
+import runpy
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import orjson
 import pytest
 from anyio.from_thread import start_blocking_portal
 
+from graph.client import BotoTransport, Client
+from graph.client import Response as WireResponse
+from graph.loaders import Graph, Limits
+from graph.requests import Item, PutItems
+from graph.tables import create_table
+from resolvers.operation import Request
+from resolvers.schema import Api
+from resolvers.sdl import compile_model
+from server.demo import read_items
 from server.engine import Engine
+
+ROOT = Path(__file__).parent.parent
+BANANAS = ROOT / "schema.graphql"
+# Long enough that keys always travel together: the number of requests then does not depend on the machine's load.
+PATIENT = Limits(linger_secs=2.0)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -18,3 +40,124 @@ def engine() -> Iterator[str]:
     # Its event loop has a thread of its own, for tests have a loop each and the engine outlives them all.
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(Engine()) as running:
         yield running.endpoint_url
+
+
+@pytest.fixture(scope="session")
+def transport(engine: str) -> Iterator[BotoTransport]:
+    """The way to the engine, shared by the session: it belongs to no event loop."""
+    transport = BotoTransport(engine, "eu-central-1", threads=16, credentials=("local", "local"))
+    yield transport
+    transport.close()
+
+
+@dataclass
+class Served:
+    """A model served on the engine, and every request that reached DynamoDB since the last execution began."""
+
+    api: Api
+    graph: Graph
+    table: str
+    sent: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    async def __call__(self, query: str, variables: Mapping[str, Any] | None = None, *, cost: bool = False) -> Any:
+        """Execute an operation and give the response's body."""
+        self.sent.clear()
+        response = await self.api.execute(Request(query, variables, cost=cost))
+        return response.body
+
+    async def data(self, query: str, variables: Mapping[str, Any] | None = None) -> Any:
+        """Execute an operation that must not fail and give its data."""
+        body = await self(query, variables)
+        assert "errors" not in body, body["errors"]
+        return body["data"]
+
+    async def error(self, query: str, variables: Mapping[str, Any] | None = None) -> Any:
+        """Execute an operation that must fail with one error and give that error."""
+        body = await self(query, variables)
+        assert len(body.get("errors", ())) == 1, body
+        return body["errors"][0]
+
+    @property
+    def operations(self) -> list[str]:
+        """The names of the DynamoDB operations sent, sorted."""
+        return sorted(operation for operation, _ in self.sent)
+
+    async def put(self, items: Iterable[Item]) -> None:
+        """Write items as plain DynamoDB JSON."""
+        items = iter(items)
+        while batch := tuple(itertools.islice(items, 25)):
+            await self.graph.send(PutItems(self.table, batch))
+
+
+class Serve(Protocol):
+    """Makes the table of a model, writes the items, and serves it."""
+
+    def __call__(
+        self, sdl: str, items: Iterable[Item] = (), *, table: str | None = None, limits: Limits = PATIENT
+    ) -> Awaitable[Served]: ...
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def serve(transport: BotoTransport) -> Serve:
+    """Serve a model over a new table of its own; with `table` over an existing one."""
+
+    async def serve_model(
+        sdl: str, items: Iterable[Item] = (), *, table: str | None = None, limits: Limits = PATIENT
+    ) -> Served:
+        sent: list[tuple[str, dict[str, Any]]] = []
+
+        async def record(operation: str, parameters: dict[str, Any]) -> WireResponse:
+            sent.append((operation, parameters))
+            return await transport(operation, parameters)
+
+        model = compile_model(sdl, table=table or f"table-{next(_numbers)}")
+        graph = Graph(model, Client(record), limits)
+        if table is None:
+            for made in model.tables.values():
+                await graph.send(create_table(model, made))
+        served = Served(Api(graph), graph, next(iter(model.tables)), sent)
+        await served.put(items)
+        sent.clear()
+        return served
+
+    return serve_model
+
+
+def banana_items(containers: int = 2) -> Iterator[Item]:
+    """The seed's rows, and the first containers of the fleet with their 20 pallets of 15 boxes each."""
+    yield from read_items(ROOT / "examples/bananas/seed.jsonl")
+    fleet = runpy.run_path(str(ROOT / "examples/bananas/fleet.py"))["items"]
+    per_container = 1 + 20 * (2 + 15 * 2)
+    yield from itertools.islice(fleet(), containers * per_container)
+
+
+@pytest.fixture(scope="session")
+def banana_table(engine: str) -> str:
+    """The name of a table that holds the seed and two containers of the fleet; tests only read it."""
+    name = "bananas-read-only"
+
+    async def make() -> None:
+        transport = BotoTransport(engine, "eu-central-1", credentials=("local", "local"))
+        model = compile_model(BANANAS.read_text(), table=name)
+        graph = Graph(model, Client(transport))
+        await graph.send(create_table(model, model.tables[name]))
+        await Served(Api(graph), graph, name).put(banana_items())
+        transport.close()
+
+    with start_blocking_portal() as portal:
+        portal.call(make)
+    return name
+
+
+@pytest.fixture
+async def bananas(serve: Serve, banana_table: str) -> Served:
+    """The banana graph over the shared table."""
+    return await serve(BANANAS.read_text(), table=banana_table)
+
+
+def as_json(value: object) -> str:
+    """Write a value as readable JSON, keys in their order."""
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()

@@ -39,7 +39,17 @@ def main() -> int:
     url = f"http://127.0.0.1:{port}"
     tablegraph = Path(sys.executable).with_name("tablegraph")
     # No --db: the engine keeps everything in memory. Only the seed, for the tests know it by heart.
-    demo = ["demo", "--schema", "schema.graphql", "--data", "examples/bananas/seed.jsonl", "--queries", "examples/bananas/queries", "--port", str(port)]
+    demo = [
+        "demo",
+        "--schema",
+        "schema.graphql",
+        "--data",
+        "examples/bananas/seed.jsonl",
+        "--queries",
+        "examples/bananas/queries",
+        "--port",
+        str(port),
+    ]
     with subprocess.Popen([tablegraph, *demo], cwd=ROOT) as server:
         try:
             wait_until_ready(url, server)

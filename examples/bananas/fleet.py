@@ -11,7 +11,13 @@ CONTAINERS, PALLETS, BOXES = 50, 20, 15
 
 Item = dict[str, dict[str, Any]]
 
-OPERATORS = ("Blue Anchor Lines", "Cape Verde Shipping", "Meridian Ocean Freight", "Nordsee Kontor", "TheBoatingCompany")
+OPERATORS = (
+    "Blue Anchor Lines",
+    "Cape Verde Shipping",
+    "Meridian Ocean Freight",
+    "Nordsee Kontor",
+    "TheBoatingCompany",
+)
 FARMS = (
     ("BR", "Vale do Ribeira Packhouse", ("Fazenda Boa Vista", "Cooperativa Rio Verde")),
     ("CO", "Urabá Packing Station", ("Finca La Esperanza", "Agrícola del Caribe")),
@@ -41,7 +47,9 @@ def items() -> Iterator[Item]:
                 weight = random.gauss(19.5, 0.6)
                 # Gas in the ripening agent: about one box in fifty.
                 yield _node(box_key, WeightInKg={"N": f"{weight:.2f}"}, IsDangerous={"BOOL": random.random() < 0.02})
-                yield _edge(pallet_key, box_key, packed + timedelta(seconds=80 * box), random.choice(packers), packhouse)
+                yield _edge(
+                    pallet_key, box_key, packed + timedelta(seconds=80 * box), random.choice(packers), packhouse
+                )
 
 
 def _node(key: str, **attributes: dict[str, Any]) -> Item:

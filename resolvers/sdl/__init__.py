@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from graphql import DirectiveNode, DocumentNode, GraphQLError, GraphQLSyntaxError, Source, build_ast_schema, parse, validate_schema
+from graphql import (
+    DirectiveNode,
+    DocumentNode,
+    GraphQLError,
+    GraphQLSyntaxError,
+    Source,
+    build_ast_schema,
+    parse,
+    validate_schema,
+)
 from graphql.language import Visitor, visit
 from graphql.validation.validate import validate_sdl
 
 from graph.model import Model
 from resolvers.sdl import checks
 from resolvers.sdl.declarations import Declarations, declare
-from resolvers.sdl.items import Items, tables
-from resolvers.sdl.links import Links
+from resolvers.sdl.finds import Finds
+from resolvers.sdl.items import Items
+from resolvers.sdl.relationships import Relationships
 from resolvers.sdl.report import Report
+from resolvers.sdl.tables import read_tables
 from resolvers.sdl.templates import Templates
 from resolvers.sdl.words import SCALAR_NAMES, WORDS, words_schema
 
@@ -35,8 +46,8 @@ def _parse(source: Source, report: Report) -> DocumentNode:
     """Parse the file and check it as SDL, together with the words that it may use."""
     try:
         document = parse(source)
-    except GraphQLSyntaxError as error:
-        report.add_error(error)
+    except GraphQLSyntaxError as syntax:
+        report.add_error(syntax)
         report.raise_if_any()
         raise AssertionError("the report raises") from None
     words = parse(Source(WORDS, "words"))
@@ -55,7 +66,11 @@ def _cure(error: GraphQLError) -> str:
         if f'directive "@{directive.name}"' in error.message and directive.args:
             return f"@{directive.name} takes {', '.join(directive.args)}."
     if error.message.startswith("Unknown directive"):
-        known = [f"@{directive.name}" for directive in directives if directive.name not in ("skip", "include", "oneOf", "specifiedBy")]
+        known = [
+            f"@{directive.name}"
+            for directive in directives
+            if directive.name not in ("skip", "include", "oneOf", "specifiedBy")
+        ]
         return f"The model's directives are {', '.join(known)}."
     if error.message.startswith("Unknown type"):
         return f"Declare it, or use a scalar: {', '.join(SCALAR_NAMES)}."
@@ -78,24 +93,29 @@ def _check_types(document: DocumentNode, report: Report) -> None:
 def _check_references(declared: Declarations, report: Report) -> None:
     for name in ("Mutation", "Subscription"):
         if name in declared.objects:
-            report.add(declared.objects[name].node, f"the model declares no `{name}`: it describes items and how they are read")
+            report.add(
+                declared.objects[name].node, f"the model declares no `{name}`: it describes items and how they are read"
+            )
     if not declared.items:
-        report.add(None, 'no type has items: expected at least one type with @node, like `type Box @node(key: "BOX_{number}")`')
+        report.add(
+            None, 'no type has items: expected at least one type with @node, like `type Box @node(key: "BOX_{number}")`'
+        )
 
 
 def _build(declared: Declarations, report: Report, table: str | None) -> Model:
-    made_tables, cases = tables(declared, report, table)
+    made_tables, cases = read_tables(declared, report, table)
     templates = Templates(declared, report)
     maker = Items(declared, templates, made_tables, cases, report)
     items = {name: item for name, type_ in declared.items.items() if (item := maker.make(type_)) is not None}
-    # Links and checks look at whole types: over broken ones they would only report what follows from the first mistakes.
+    # What follows looks at whole types: over broken ones it would only report consequences of the first mistakes.
     is_whole = report.is_clean
     case = next(iter(cases.values()), "AS_WRITTEN")
     for name in (*declared.objects, *declared.interfaces):
         maker.nested_with(name, case)
-    links = Links(declared, templates, made_tables, items, report)
+    links = Relationships(declared, made_tables, items, report)
+    patterns = Finds(declared, templates, made_tables, items, report)
     if is_whole or all(item.layouts for item in items.values()):
-        relationships, finds, lookups = links.relationships(), links.finds(), links.lookups()
+        relationships, finds, lookups = links.all(), patterns.all(), patterns.lookups()
         rivals = checks.find_rivals(declared, made_tables, items, report)
         checks.check_edges(declared, items, report)
         checks.check_key_types(declared, items, report)
@@ -108,7 +128,7 @@ def _build(declared: Declarations, report: Report, table: str | None) -> Model:
         objects=maker.objects,
         enums=declared.enums,
         unions=declared.unions,
-        inputs=links.inputs,
+        inputs=patterns.inputs,
         relationships=relationships,
         finds=finds,
         lookups=lookups,

@@ -55,11 +55,12 @@ def _report_alike(declared: Declarations, report: Report, one: Layout, other: La
     cure = (
         "give the two different `typeName`s"
         if table.type_attribute
-        else 'begin one of the keys with a literal of its own, or name the attribute that holds the type: @table(type: "…")'
+        else 'begin one of the keys with a literal of its own, or name the attribute of the type: @table(type: "…")'
     )
     report.add(
         second.uses("node", "edge")[0].node,
-        f"an item of `{other.type_name}` ({keys}) could as well be one of `{one.type_name}`: no literal and no discriminator "
+        f"an item of `{other.type_name}` ({keys}) could as well be one of `{one.type_name}`: no literal and no "
+        "discriminator "
         f"tells them apart. Cure: {cure}",
     )
 
@@ -69,7 +70,8 @@ def _report_collision(declared: Declarations, report: Report, one: Layout, other
     report.add(
         declared.items[other.type_name].uses("node", "edge")[0].node,
         f"on the index `{index.name}` items of `{other.type_name}` ({sort} = {other.templates[sort].source!r}) and of "
-        f"`{one.type_name}` ({one.templates[sort].source!r}) collide: a page of one would read the other's items too. Cure: "
+        f"`{one.type_name}` ({one.templates[sort].source!r}) collide: a page of one would read the other's items "
+        "too. Cure: "
         'begin them with different literals, or name the attribute that holds the type: @table(type: "…")',
     )
 
@@ -91,7 +93,8 @@ def check_edges(declared: Declarations, items: Mapping[str, ItemType], report: R
             use = declared.items[item.name].uses("edge")[0]
             report.add(
                 use.node,
-                f"the keys of the edge `{item.name}` mention {listed(sorted(mentioned))}, and an edge stands between two nodes: "
+                f"the keys of the edge `{item.name}` mention {listed(sorted(mentioned))}, and an edge stands between "
+                "two nodes: "
                 f'expected two of its references in the keys, like partition: "{{a}}", sort: "{{b}}" (it has '
                 f"{listed(sorted(references))})",
             )
@@ -107,9 +110,12 @@ def check_key_types(declared: Declarations, items: Mapping[str, ItemType], repor
                 if is_number != template.is_number:
                     report.add(
                         declared.items[item.name].uses("node", "edge")[0].node,
-                        f"the key attribute `{attribute}` is {'a number' if is_number else 'text'} in `{type_name}` and "
-                        f"{'text' if is_number else 'a number'} in `{item.name}`: DynamoDB keeps one type for each. A template "
-                        "that is one numeric field alone makes a number; add a literal or digits, like {n:012}, to make text",
+                        f"the key attribute `{attribute}` is {'a number' if is_number else 'text'} in `{type_name}` "
+                        "and "
+                        f"{'text' if is_number else 'a number'} in `{item.name}`: DynamoDB keeps one type for each. "
+                        "A template "
+                        "that is one numeric field alone makes a number; add a literal or digits, like {n:012}, to "
+                        "make text",
                     )
 
 
@@ -123,14 +129,15 @@ def check_virtual(declared: Declarations, items: Mapping[str, ItemType], report:
             if field.name not in held and "relationship" not in field.directives:
                 report.add(
                     field.node,
-                    f"`{item.name}` is virtual: it has no item that could hold `{field.name}`. Expected only fields of its key "
+                    f"`{item.name}` is virtual: it has no item that could hold `{field.name}`. Expected only fields "
+                    "of its key "
                     f"{item.ref.source!r} and relationships",
                 )
 
 
 def check_names(
     declared: Declarations, items: Mapping[str, ItemType], finds: Mapping[str, Find], report: Report
-) -> None:  # fmt: skip
+) -> None:
     """Report names that the generated API needs for itself."""
     every = {**declared.items, **declared.objects, **declared.interfaces}
     generated = {
@@ -144,15 +151,27 @@ def check_names(
     }
     for name, type_ in every.items():
         if name in RESERVED_TYPES:
-            report.add(type_.node, f"the name `{name}` is taken: it is {RESERVED_TYPES[name]}. Rename the type and keep its items with @node(typeName: …)")
+            report.add(
+                type_.node,
+                f"the name `{name}` is taken: it is {RESERVED_TYPES[name]}. Rename the type and keep its items with "
+                "@node(typeName: …)",
+            )
         elif name in generated:
-            report.add(type_.node, f"the name `{name}` is taken by the generated type of `{generated[name]}`: rename the type")
+            report.add(
+                type_.node, f"the name `{name}` is taken by the generated type of `{generated[name]}`: rename the type"
+            )
     lookups: dict[str, str] = {"node": "Relay's lookup by global id", "nodes": "Relay's lookup by global ids"}
     for item in items.values():
         root = lookup_name(item.name)
         if root in lookups:
-            report.add(declared.items[item.name].node, f"the root field `{root}` of `{item.name}` is taken: it is {lookups[root]}. Rename the type")
+            report.add(
+                declared.items[item.name].node,
+                f"the root field `{root}` of `{item.name}` is taken: it is {lookups[root]}. Rename the type",
+            )
         lookups.setdefault(root, f"the lookup of {item.name}")
     for find in finds.values():
         if find.name in lookups and declared.query is not None:
-            report.add(declared.query.fields[find.name].node, f"`Query.{find.name}` is taken: it is {lookups[find.name]}. Rename the field")
+            report.add(
+                declared.query.fields[find.name].node,
+                f"`Query.{find.name}` is taken: it is {lookups[find.name]}. Rename the field",
+            )

@@ -49,7 +49,9 @@ class Directive:
 
     def at(self, name: str) -> Node:
         """Give the node of an argument's value, or of the directive when the argument is left out."""
-        return next((argument.value for argument in self.node.arguments or () if argument.name.value == name), self.node)
+        return next(
+            (argument.value for argument in self.node.arguments or () if argument.name.value == name), self.node
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,8 @@ def declare(document: DocumentNode, report: Report) -> Declarations:
             case _:
                 report.add(
                     node,
-                    "only types, interfaces, unions, enums, inputs and `extend schema` are expected in the model: write "
+                    "only types, interfaces, unions, enums, inputs and `extend schema` are expected in the model: "
+                    "write "
                     "every type in one piece, and use the scalars that exist",
                 )
     return found
@@ -196,7 +199,7 @@ def type_ref(node: TypeNode) -> TypeRef:
 def _enum(node: EnumTypeDefinitionNode) -> EnumType:
     values = tuple(
         EnumValue(value.name.value, _text(value.description), deprecation(value)) for value in node.values or ()
-    )  # fmt: skip
+    )
     return EnumType(node.name.value, values, _text(node.description))
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
-from typing import Any
 
 from graphql import Node
 
 from graph import codec
 from graph.codec import Read
 from graph.keys import Template
-from graph.model import Field, FieldKind, Index, ItemType, Layout, ObjectType, Projection, Table, TypeRef
+from graph.model import Field, FieldKind, ItemType, Layout, ObjectType, Table, TypeRef
 from resolvers.sdl.declarations import Declarations, DeclaredField, DeclaredType, Directive, deprecation
 from resolvers.sdl.report import Report, listed, near
 from resolvers.sdl.templates import Templates, alias, below
@@ -26,72 +25,6 @@ def _snake(name: str) -> str:
 
 
 ATTRIBUTE_CASES: Mapping[str, Callable[[str], str]] = {"AS_WRITTEN": str, "PASCAL": _pascal, "SNAKE": _snake}
-
-
-# --- tables -------------------------------------------------------------------------------------------------------
-
-
-def tables(declared: Declarations, report: Report, rename: str | None) -> tuple[dict[str, Table], dict[str, str]]:
-    """Make the tables, by the names that the file uses, and each one's attribute case; `rename` is the first one's name."""
-    uses = [directive for name, directive in declared.schema if name == "table"]
-    if not uses:
-        report.add(
-            None,
-            'no table is named: expected `extend schema @table(name: "…", partitionKey: "…", sortKey: "…")` before the types',
-        )
-    indexes: dict[str, list[tuple[Directive, Index]]] = {use.get("name"): [] for use in uses}
-    for name, use in declared.schema:
-        if name == "index" and uses:
-            table = use.get("table") or uses[0].get("name")
-            if table not in indexes:
-                report.add(use.at("table"), f"no @table is named `{table}`: expected {listed(indexes)}.{near(table, indexes)}")
-                continue
-            indexes[table].append((use, _index(use, table, report)))
-    made: dict[str, Table] = {}
-    cases: dict[str, str] = {}
-    for position, use in enumerate(uses):
-        name = use.get("name")
-        if name in made:
-            report.add(use.at("name"), f"the table `{name}` is named twice: write it once")
-        stored = rename if rename and position == 0 else name
-        made[name] = _table(use, stored, [index for _, index in indexes[name]], report)
-        cases[name] = use.get("attributeCase")
-        _check_indexes(indexes[name], made[name], report)
-    return made, cases
-
-
-def _index(use: Directive, table: str, report: Report) -> Index:
-    projection: Any = use.get("projection")
-    if projection in (["ALL"], ["KEYS_ONLY"]):
-        projection = Projection(projection[0])
-    else:
-        projection = frozenset(projection)
-    return Index(table, use.get("name"), use.get("partitionKey"), use.get("sortKey"), projection, use.get("local"))
-
-
-def _table(use: Directive, stored: str, indexes: list[Index], report: Report) -> Table:
-    primary = Index(stored, None, use.get("partitionKey"), use.get("sortKey"))
-    renamed = tuple(
-        Index(stored, index.name, index.partition_key, index.sort_key, index.projection, index.local) for index in indexes
-    )
-    return Table(stored, primary, renamed, use.get("type"))
-
-
-def _check_indexes(uses: list[tuple[Directive, Index]], table: Table, report: Report) -> None:
-    seen: set[str | None] = set()
-    for use, index in uses:
-        if index.name in seen:
-            report.add(use.at("name"), f"the index `{index.name}` is named twice: write it once")
-        seen.add(index.name)
-        if index.local and index.partition_key != table.primary.partition_key:
-            report.add(
-                use.at("partitionKey"),
-                f"a local index shares the table's partition key: expected `{table.primary.partition_key}`, got "
-                f"`{index.partition_key}`",
-            )
-
-
-# --- item types ---------------------------------------------------------------------------------------------------
 
 
 class Items:
@@ -125,7 +58,7 @@ class Items:
         ref = self._templates.ref(type_.name, uses[0].node) if node_uses else None
         layouts: list[Layout] = []
         for mirror, use in enumerate(uses):
-            layouts += self._layouts(type_, use, mirror, table, fields, len(uses) > 1)
+            layouts += self._layouts(type_, use, mirror, table, fields)
         self._check_key_attributes(type_, layouts, fields)
         return ItemType(
             type_.name,
@@ -144,7 +77,10 @@ class Items:
             return None
         name = use.get("table") or next(iter(self._tables))
         if name not in self._tables:
-            self._report.add(use.at("table"), f"no @table is named `{name}`: expected {listed(self._tables)}.{near(name, self._tables)}")
+            self._report.add(
+                use.at("table"),
+                f"no @table is named `{name}`: expected {listed(self._tables)}.{near(name, self._tables)}",
+            )
         return self._tables.get(name)
 
     def _cases_of(self, use: Directive) -> Callable[[str], str]:
@@ -160,14 +96,17 @@ class Items:
         use = field.directives.get("attribute")
         attribute = (use.get("name") if use else None) or case(field.name)
         members = self._declared.possible(field.type.named)
-        kind, refs = FieldKind.ATTRIBUTE, {}
+        kind = FieldKind.ATTRIBUTE
+        refs: dict[str, Template] = {}
         if "relationship" in field.directives:
             kind = FieldKind.RELATIONSHIP
         elif members:
             kind = FieldKind.REFERENCE
             refs = self._refs(type_, field, members, use)
         elif field.type.named in self._declared.unions:
-            self._report.add(field.node, f"`{type_.name}.{field.name}` is a union of types without items, which cannot be stored")
+            self._report.add(
+                field.node, f"`{type_.name}.{field.name}` is a union of types without items, which cannot be stored"
+            )
         self._check_field(type_, field)
         return Field(
             field.name,
@@ -187,7 +126,8 @@ class Items:
         if field.type.of is not None:
             self._report.add(
                 field.node,
-                f"`{type_.name}.{field.name}` is a list of {field.type.named}, which are items of their own: add @relationship, "
+                f"`{type_.name}.{field.name}` is a list of {field.type.named}, which are items of their own: add "
+                "@relationship, "
                 "so that it is read by a Query",
             )
             return {}
@@ -205,11 +145,14 @@ class Items:
         if field.name == "id" and type_.is_node:
             self._report.add(
                 field.node,
-                f"{where}: `id` is the global id that every node has already: rename the field, and if its attribute is called "
+                f"{where}: `id` is the global id that every node has already: rename the field, and if its attribute "
+                "is called "
                 f'`id` add @attribute(name: "id"), like `number: {field.type} @attribute(name: "id")`',
             )
         if field.node.arguments:
-            self._report.add(field.node.arguments[0], f"{where} takes arguments, which only fields of Query do: remove them")
+            self._report.add(
+                field.node.arguments[0], f"{where} takes arguments, which only fields of Query do: remove them"
+            )
         if type_.is_edge and field.name in ("cursor", "node"):
             self._report.add(field.node, f"{where}: Relay's edges have a field `{field.name}` of their own: rename it")
         for name in ("find",):
@@ -227,7 +170,8 @@ class Items:
 
     def _map_fields(self, name: str, case: Callable[[str], str]) -> dict[str, tuple[str, Read]]:
         return {
-            field.name: (field.attribute, codec.optional(field.read)) for field in self.nested(name, case).fields.values()
+            field.name: (field.attribute, codec.optional(field.read))
+            for field in self.nested(name, case).fields.values()
         }
 
     def nested_with(self, name: str, case: str) -> ObjectType:
@@ -250,39 +194,50 @@ class Items:
     # --- layouts ---
 
     def _layouts(
-        self, type_: DeclaredType, use: Directive, mirror: int, table: Table, fields: dict[str, Field], mirrored: bool
+        self, type_: DeclaredType, use: Directive, mirror: int, table: Table, fields: dict[str, Field]
     ) -> Iterator[Layout]:
         sources = self._key_sources(type_, use, table)
         if sources is None:
             return
         copy = use.get("copy")
         if copy is not None and (copy not in fields or fields[copy].kind is not FieldKind.REFERENCE):
-            ends = [name for name, field in fields.items() if field.kind is FieldKind.REFERENCE]
+            known = [name for name, field in fields.items() if field.kind is FieldKind.REFERENCE]
             self._report.add(
                 use.at("copy"),
-                f"`copy` names the end whose fields the item stores: expected {listed(ends)}, got `{copy}`.{near(copy, ends)}",
+                f"`copy` names the end whose fields the item stores: expected {listed(known)}, got "
+                f"`{copy}`.{near(copy, known)}",
             )
         for ends in self._variants(type_, fields, sources):
             templates = self._templates_of(type_, sources, table, fields, ends)
             if templates is not None:
-                marks = [f"{name}: {member}" for name, member in ends.items()] + ([f"mirror {mirror}"] if mirror else [])
+                marks = [f"{name}: {member}" for name, member in ends.items()] + (
+                    [f"mirror {mirror}"] if mirror else []
+                )
                 name = type_.name + (f"({', '.join(marks)})" if marks else "")
                 primary = [templates[attribute] for attribute in table.key_attributes]
                 self_keyed = len(primary) == 2 and primary[0].parts == primary[1].parts
                 yield Layout(name, type_.name, table.name, templates, ends, mirror, copy, self_keyed)
 
-    def _key_sources(self, type_: DeclaredType, use: Directive, table: Table) -> dict[str, tuple[str, Node, bool]] | None:
+    def _key_sources(
+        self, type_: DeclaredType, use: Directive, table: Table
+    ) -> dict[str, tuple[str, Node, bool]] | None:
         """Collect the sources of the key attributes: (template, where it stands, whether the index is sparse)."""
         key, partition, sort = use.get("key"), use.get("partition"), use.get("sort")
         primary = table.primary
         if key is not None and (partition is not None or sort is not None):
-            self._report.add(use.at("key"), f"`{type_.name}`: `key` stands for partition and sort key at once: expected it alone")
+            self._report.add(
+                use.at("key"), f"`{type_.name}`: `key` stands for partition and sort key at once: expected it alone"
+            )
             return None
         if key is None and partition is None:
-            self._report.add(use.node, f'`{type_.name}` has no key: expected `key: "…"`, or `partition: "…"` and `sort: "…"`')
+            self._report.add(
+                use.node, f'`{type_.name}` has no key: expected `key: "…"`, or `partition: "…"` and `sort: "…"`'
+            )
             return None
         if key is None and primary.sort_key is not None and sort is None:
-            self._report.add(use.node, f'`{type_.name}`: the table `{table.name}` has a sort key: expected `sort: "…"` as well')
+            self._report.add(
+                use.node, f'`{type_.name}`: the table `{table.name}` has a sort key: expected `sort: "…"` as well'
+            )
             return None
         if sort is not None and primary.sort_key is None:
             self._report.add(use.at("sort"), f"`{type_.name}`: the table `{table.name}` has no sort key: remove `sort`")
@@ -301,7 +256,9 @@ class Items:
         index = next((index for index in table.indexes if index.name == name), None)
         if index is None:
             names = [index.name or "" for index in table.indexes]
-            self._report.add(indexed.at("by"), f"no @index is named `{name}`: expected {listed(names)}.{near(name, names)}")
+            self._report.add(
+                indexed.at("by"), f"no @index is named `{name}`: expected {listed(names)}.{near(name, names)}"
+            )
             return
         for argument, attribute in (("partition", index.partition_key), ("sort", index.sort_key)):
             source = indexed.get(argument)
@@ -312,7 +269,8 @@ class Items:
             elif attribute in sources and sources[attribute][0] != source:
                 self._report.add(
                     indexed.at(argument),
-                    f"the attribute `{attribute}` of `{type_.name}` is filled twice: by {sources[attribute][0]!r} already, "
+                    f"the attribute `{attribute}` of `{type_.name}` is filled twice: by {sources[attribute][0]!r} "
+                    "already, "
                     f"and by {source!r} here. One attribute holds one value: use the same template, or another index",
                 )
             else:
@@ -371,7 +329,11 @@ class Items:
                 if template is None or field.kind is FieldKind.RELATIONSHIP:
                     continue
                 variables = template.variables
-                if len(template.parts) == len(variables) == 1 and variables[0].path == (name,) and not variables[0].format:
+                if (
+                    len(template.parts) == len(variables) == 1
+                    and variables[0].path == (name,)
+                    and not variables[0].format
+                ):
                     continue
                 if field.kind is FieldKind.REFERENCE and all(variable.path[0] == name for variable in variables):
                     continue
@@ -381,4 +343,3 @@ class Items:
                     f"{template.source!r}: rename the field, or give it another attribute with @attribute(name: …)",
                 )
                 break
-

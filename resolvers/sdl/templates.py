@@ -70,7 +70,9 @@ class Templates:
     def _resolve_ref(self, name: str, at: Node) -> Template | None:
         type_ = self._declared.items[name]
         if not type_.is_node:
-            self._report.add(at, f"`{name}` is an edge type, and only nodes can be named by other items: expected a @node type")
+            self._report.add(
+                at, f"`{name}` is an edge type, and only nodes can be named by other items: expected a @node type"
+            )
             return None
         directive = type_.uses("node")[0]
         source = directive.get("ref")
@@ -95,7 +97,8 @@ class Templates:
         if field is None:
             self._report.add(
                 at,
-                f"`{'.'.join(hole.names)}` in the template {source!r} names no field `{name}` of `{owner}`: expected one of "
+                f"`{'.'.join(hole.names)}` in the template {source!r} names no field `{name}` of `{owner}`: expected "
+                "one of "
                 f"{listed(type_.fields)}.{near(name, type_.fields)}",
             )
             return None
@@ -109,12 +112,15 @@ class Templates:
     def _may_stand_in_key(self, field: DeclaredField, owner: str, at: Node, source: str, sparse: bool) -> bool:
         if field.type.of is not None or "relationship" in field.directives:
             what = "a relationship" if "relationship" in field.directives else "a list"
-            self._report.add(at, f"`{owner}.{field.name}` is {what} and cannot be part of the key {source!r}: name a single value")
+            self._report.add(
+                at, f"`{owner}.{field.name}` is {what} and cannot be part of the key {source!r}: name a single value"
+            )
             return False
         if not field.type.required and not sparse:
             self._report.add(
                 at,
-                f"`{owner}.{field.name}` is nullable and part of the key {source!r}: every item has its whole key, so declare "
+                f"`{owner}.{field.name}` is nullable and part of the key {source!r}: every item has its whole key, "
+                "so declare "
                 f"it `{field.type}!`",
             )
             return False
@@ -128,7 +134,9 @@ class Templates:
             self._report.add(at, f"`{name}` in the template {source!r} is a {scalar.name} and has no field `{rest[0]}`")
             return None
         if not scalar.in_key:
-            self._report.add(at, f"`{name}` in the template {source!r} is a {scalar.name}, which cannot be part of a key")
+            self._report.add(
+                at, f"`{name}` in the template {source!r} is a {scalar.name}, which cannot be part of a key"
+            )
             return None
         known = hole.format in ("", *FORMATS) or hole.format.isdigit()
         fits = {
@@ -138,7 +146,8 @@ class Templates:
         if not known or not fits:
             self._report.add(
                 at,
-                f"the format `:{hole.format}` does not fit `{name}`, a {scalar.name}: expected `:lower` for ID and String, "
+                f"the format `:{hole.format}` does not fit `{name}`, a {scalar.name}: expected `:lower` for ID and "
+                "String, "
                 f"`:epoch` for DateTime, digits such as `:012` for Int and BigInt.{near(hole.format, FORMATS)}",
             )
             return None
@@ -153,7 +162,8 @@ class Templates:
         if member is None and len(members) != 1:
             self._report.add(
                 at,
-                f"`{owner}.{name}` in the template {source!r} is a {field.type.name}, which has no key of its own: expected a "
+                f"`{owner}.{name}` in the template {source!r} is a {field.type.name}, which has no key of its own: "
+                "expected a "
                 "scalar, a node type, or (in the item's own key) a union of node types",
             )
             return None
@@ -173,7 +183,8 @@ class Templates:
                 one, other = _name(part), _name(following)
                 self._report.add(
                     at,
-                    f"`{one}` and `{other}` stand side by side in the template {template.source!r}, and could not be told "
+                    f"`{one}` and `{other}` stand side by side in the template {template.source!r}, and could not be "
+                    "told "
                     f"apart again: put a separator between them, like {{{one}}}#{{{other}}}",
                 )
                 return False
@@ -197,7 +208,8 @@ def alias(template: Template, type_: DeclaredType) -> Template:
 def below(path: Path, parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """Put the variables of a node's template behind the reference that leads to it."""
     return tuple(
-        Variable((*path, *part.path), part.scalar, part.format) if isinstance(part, Variable) else part for part in parts
+        Variable((*path, *part.path), part.scalar, part.format) if isinstance(part, Variable) else part
+        for part in parts
     )
 
 

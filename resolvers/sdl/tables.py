@@ -1,0 +1,68 @@
+"""From @table and @index to the tables of the model."""
+
+from __future__ import annotations
+
+from graph.model import Index, Projection, Table
+from resolvers.sdl.declarations import Declarations, Directive
+from resolvers.sdl.report import Report, listed, near
+
+
+def read_tables(declared: Declarations, report: Report, rename: str | None) -> tuple[dict[str, Table], dict[str, str]]:
+    """Make the tables and their attribute cases, by the names that the file uses; `rename` serves another as the first."""
+    uses = [directive for name, directive in declared.schema if name == "table"]
+    if not uses:
+        report.add(
+            None,
+            'no table is named: expected `extend schema @table(name: "…", partitionKey: "…", sortKey: "…")` before '
+            "the types",
+        )
+    indexes: dict[str, list[tuple[Directive, Index]]] = {use.get("name"): [] for use in uses}
+    for name, use in declared.schema:
+        if name == "index" and uses:
+            table = use.get("table") or uses[0].get("name")
+            if table not in indexes:
+                report.add(
+                    use.at("table"), f"no @table is named `{table}`: expected {listed(indexes)}.{near(table, indexes)}"
+                )
+                continue
+            indexes[table].append((use, _index(use, table)))
+    made: dict[str, Table] = {}
+    cases: dict[str, str] = {}
+    for position, use in enumerate(uses):
+        name = use.get("name")
+        if name in made:
+            report.add(use.at("name"), f"the table `{name}` is named twice: write it once")
+        stored = rename if rename and position == 0 else name
+        made[name] = _table(use, stored, [index for _, index in indexes[name]], report)
+        cases[name] = use.get("attributeCase")
+        _check_indexes(indexes[name], made[name], report)
+    return made, cases
+
+
+def _index(use: Directive, table: str) -> Index:
+    given: list[str] = use.get("projection")
+    projection = Projection(given[0]) if given in (["ALL"], ["KEYS_ONLY"]) else frozenset(given)
+    return Index(table, use.get("name"), use.get("partitionKey"), use.get("sortKey"), projection, use.get("local"))
+
+
+def _table(use: Directive, stored: str, indexes: list[Index], report: Report) -> Table:
+    primary = Index(stored, None, use.get("partitionKey"), use.get("sortKey"))
+    renamed = tuple(
+        Index(stored, index.name, index.partition_key, index.sort_key, index.projection, index.local)
+        for index in indexes
+    )
+    return Table(stored, primary, renamed, use.get("type"))
+
+
+def _check_indexes(uses: list[tuple[Directive, Index]], table: Table, report: Report) -> None:
+    seen: set[str | None] = set()
+    for use, index in uses:
+        if index.name in seen:
+            report.add(use.at("name"), f"the index `{index.name}` is named twice: write it once")
+        seen.add(index.name)
+        if index.local and index.partition_key != table.primary.partition_key:
+            report.add(
+                use.at("partitionKey"),
+                f"a local index shares the table's partition key: expected `{table.primary.partition_key}`, got "
+                f"`{index.partition_key}`",
+            )
