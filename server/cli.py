@@ -7,7 +7,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,7 @@ async def _compare(graph: Graph) -> None:
 def _run(model: Model, transport: BotoTransport, settings: Settings, tabs: list[dict[str, str]]) -> int:
     # A graph of its own: the slots of a client belong to one event loop, and that of the server begins only now.
     graph = _graph(model, transport, settings)
+    settings = replace(settings, title=settings.title or next(iter(model.tables)))
     api = Api(graph, timeout_secs=settings.operation_timeout_secs, introspection=settings.introspection)
     try:
         return serve(build_app(api, settings, tabs), settings)
@@ -192,7 +194,7 @@ def _read_queries(folder: Path) -> list[dict[str, str]]:
     ]
 
 
-def _greeting(settings: Settings, tabs: list[Mapping[str, str]] | list[dict[str, str]]) -> str:
+def _greeting(settings: Settings, tabs: list[dict[str, str]]) -> str:
     lines = ["", f"  GraphQL and GraphiQL: http://{settings.host}:{settings.port}/graphql", ""]
     if tabs:
         lines += [
