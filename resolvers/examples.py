@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from graphql import parse, print_ast
 
 from graph.model import Field, FieldKind, Find, ItemType, Model
-from resolvers.node import lookup_arguments
-from resolvers.sdl.checks import lookup_name
+from graph.patterns import lookup_arguments, lookup_name
 from resolvers.types import scalar_at
 
 NODES_SHOWN = 10

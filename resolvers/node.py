@@ -104,33 +104,6 @@ async def nodes(operation: Operation, ids: list[str]) -> list[Entity | None]:
     return await reads.by_keys(operation, [read_id(operation.model, text) for text in ids])
 
 
-def lookup_arguments(model: Model, item: ItemType) -> dict[str, tuple[Path, bool]]:
-    """List the arguments of an item type's lookup: the path that each gives, and whether it is required.
-
-    The fields that name the item are required. Those that only its sort key holds are not, unless the partition
-    belongs to another node, whose child is then one among many.
-    """
-    layout = item.layouts[0]
-    table = model.tables[layout.table]
-    naming = item.ref.variables if item.ref else ()
-    partition = layout.templates[table.primary.partition_key].variables
-    sort = layout.templates[table.primary.sort_key].variables if table.primary.sort_key else ()
-    is_child = not item.is_node or any(len(variable.path) > 1 for variable in partition)
-    arguments: dict[str, tuple[Path, bool]] = {}
-    for variables, required in ((naming, True), (partition, True), (sort, is_child)):
-        for variable in variables:
-            arguments.setdefault(_argument_name(item, variable.path), (variable.path, required))
-    return arguments
-
-
-def _argument_name(item: ItemType, path: Path) -> str:
-    """Name an argument by its field; behind a reference by the reference, where one value names the node."""
-    field = item.fields[path[0]]
-    if len(path) == 1 or (len(field.refs) == 1 and len(next(iter(field.refs.values())).variables) == 1):
-        return path[0]
-    return path[0] + "".join(name[:1].upper() + name[1:] for name in path[1:])
-
-
 async def lookup(
     operation: Operation, item: ItemType, arguments: Mapping[str, tuple[Path, bool]], values: Mapping[str, Any]
 ) -> Entity | None:

@@ -17,12 +17,12 @@ from graph import reads
 from graph.entity import UNKNOWN, Entity
 from graph.loaders import Operation
 from graph.model import EnumType, Field, FieldKind, Find, ItemType, Model, ObjectType, Relationship, TypeRef
+from graph.patterns import lookup_arguments, lookup_name
 from resolvers import connection, node
 from resolvers.fields import annotation, argument, input_field, resolver_field, value_field
 from resolvers.inputs import InputBuilder, definition, new_input
 from resolvers.node import needs_of
 from resolvers.scalars import SCALAR_TYPES
-from resolvers.sdl.checks import lookup_name
 from resolvers.selection import Selection
 
 
@@ -271,7 +271,7 @@ class TypeBuilder:
         )
 
     def _lookup(self, item: ItemType) -> StrawberryField:
-        known = node.lookup_arguments(self._model, item)
+        known = lookup_arguments(self._model, item)
 
         async def resolve(_: Any, operation: Operation, arguments: Mapping[str, Any], selection: Selection) -> Any:
             return await node.lookup(operation, item, known, arguments)

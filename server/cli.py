@@ -18,6 +18,7 @@ from graph.client import BotoTransport, Client
 from graph.errors import AccessRefused, ModelError, StoreError, TableMissing
 from graph.loaders import Graph, Limits
 from graph.model import Model
+from graph.patterns import access_patterns
 from graph.requests import DescribeTable
 from graph.tables import differences
 from resolvers.examples import example_queries
@@ -63,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--queries", type=Path, metavar="FOLDER", help="example queries (.graphql) for GraphiQL's tabs")
     demo.add_argument("--db", type=Path, metavar="FILE", help="where to keep the table; in memory when left out")
     _command(commands, "schema", _schema, "print the public GraphQL schema of a model")
-    _command(commands, "check", _check, "check a model file and report every mistake")
+    _command(commands, "check", _check, "check a model file: its mistakes, or its access patterns")
     return parser
 
 
@@ -103,16 +104,29 @@ def _check(_: argparse.Namespace, settings: Settings) -> int:
     model = _model(settings)
     print(
         f"{settings.schema}: {len(model.nodes)} node types, {len(model.items) - len(model.nodes)} edge types, "
-        f"{len(model.relationships)} relationships and {len(model.finds)} access patterns: no mistakes"
+        f"{len(model.relationships)} relationships and {len(model.finds)} access patterns: no mistakes\n"
     )
+    rows = [("FIELD", "REQUESTS", "INDEX", "KEY CONDITION", "THEN, FOR THE NODES")]
+    rows += [
+        (entry.field, entry.requests, entry.index, entry.key_condition, entry.then) for entry in access_patterns(model)
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     return 0
 
 
 def _serve(_: argparse.Namespace, settings: Settings) -> int:
     model = _model(settings)
-    transport = BotoTransport(settings.endpoint_url, threads=settings.max_in_flight)
+    transport = BotoTransport(settings.endpoint_url, _region(settings), settings.max_in_flight)
     asyncio.run(_compare(_graph(model, transport, settings)))
     return _run(model, transport, settings, list(example_queries(model)))
+
+
+def _region(settings: Settings) -> str | None:
+    """Leave the region to boto3, but for an engine of one's own, which has none and only wants a signature."""
+    is_set = any(os.environ.get(name) for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"))
+    return LOCAL_REGION if settings.endpoint_url and not is_set else None
 
 
 async def _compare(graph: Graph) -> None:

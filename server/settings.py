@@ -126,7 +126,7 @@ class Settings:
         default=30.0, metadata=_about("Time for one operation, in seconds.", _seconds(zero=False))
     )
     max_in_flight: int = field(
-        default=64, metadata=_about("Most DynamoDB requests under way at once in this process.", _whole(1))
+        default=16, metadata=_about("Most DynamoDB requests under way at once in this process.", _whole(1))
     )
     batch_linger_secs: float = field(
         default=0.015,

@@ -7,14 +7,10 @@ from itertools import combinations
 
 from graph.keys import overlap
 from graph.model import Find, Index, ItemType, Layout, Table
+from graph.patterns import lookup_name
 from resolvers.sdl.declarations import Declarations
 from resolvers.sdl.report import Report, listed
 from resolvers.sdl.words import RESERVED_TYPES
-
-
-def lookup_name(type_name: str) -> str:
-    """Name the root field that looks up an item of a type."""
-    return type_name[:1].lower() + type_name[1:]
 
 
 def find_rivals(

@@ -1,0 +1,185 @@
+"""The access patterns of a model, described: what each field of the API asks of DynamoDB."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+
+from graph.keys import Literal, Path, Shard, Template, Variable
+from graph.model import Access, Find, Index, ItemType, Layout, Model, Relationship
+
+
+@dataclass(frozen=True, slots=True)
+class AccessPattern:
+    """One field of the API and the requests that it causes.
+
+    `fan_out` is how many ranges are read side by side; `then` is what follows for the nodes, if they are asked for.
+    """
+
+    field: str
+    requests: str
+    index: str
+    key_condition: str
+    fan_out: int = 1
+    then: str = ""
+
+
+def access_patterns(model: Model) -> Iterator[AccessPattern]:
+    """Describe every lookup, every access pattern that the model names, and every relationship."""
+    for item in model.items.values():
+        if not item.virtual:
+            yield _lookup(model, item)
+    for find in model.finds.values():
+        yield _find(model, find)
+    for relationship in model.relationships.values():
+        yield _path(relationship) if relationship.path else _relationship(model, relationship)
+
+
+def lookup_arguments(model: Model, item: ItemType) -> dict[str, tuple[Path, bool]]:
+    """List the arguments of an item type's lookup: the path that each gives, and whether it is required.
+
+    The fields that name the item are required. Those that only its sort key holds are not, unless the partition
+    belongs to another node, whose child is then one among many.
+    """
+    layout = item.layouts[0]
+    table = model.tables[layout.table]
+    naming = item.ref.variables if item.ref else ()
+    partition = layout.templates[table.primary.partition_key].variables
+    sort = layout.templates[table.primary.sort_key].variables if table.primary.sort_key else ()
+    is_child = not item.is_node or any(len(variable.path) > 1 for variable in partition)
+    arguments: dict[str, tuple[Path, bool]] = {}
+    for variables, required in ((naming, True), (partition, True), (sort, is_child)):
+        for variable in variables:
+            arguments.setdefault(_argument_name(item, variable.path), (variable.path, required))
+    return arguments
+
+
+def _argument_name(item: ItemType, path: Path) -> str:
+    """Name an argument by its field; behind a reference by the reference, where one value names the node."""
+    field = item.fields[path[0]]
+    if len(path) == 1 or (len(field.refs) == 1 and len(next(iter(field.refs.values())).variables) == 1):
+        return path[0]
+    return path[0] + "".join(name[:1].upper() + name[1:] for name in path[1:])
+
+
+def lookup_name(type_name: str) -> str:
+    """Name the root field that looks up an item of a type."""
+    return type_name[:1].lower() + type_name[1:]
+
+
+def _lookup(model: Model, item: ItemType) -> AccessPattern:
+    layout = item.layouts[0]
+    index = model.tables[layout.table].primary
+    arguments = lookup_arguments(model, item)
+    required = {path for path, is_required in arguments.values() if is_required}
+    field = f"{lookup_name(item.name)}({', '.join(name for name in arguments if arguments[name][1])})"
+    if _paths(layout, index) <= required:
+        return AccessPattern(field, "1 GetItem", "table", _condition(layout, index, required))
+    access = model.lookups[item.name][0]
+    return AccessPattern(field, "1 Query", _name(access.index), _condition(layout, access.index, required))
+
+
+def _find(model: Model, find: Find) -> AccessPattern:
+    arguments = ", ".join(argument.name for argument in find.arguments)
+    field = f"Query.{find.name}({arguments})" if arguments else f"Query.{find.name}"
+    then = _hydration(find.item_types, find.end)
+    if find.scan:
+        return AccessPattern(
+            field, "1 Scan for each MB of the table", "table", "none: filtered by the shape of the key"
+        )
+    known = {argument.path for argument in find.arguments}
+    access = find.accesses[0]
+    fan_out = _fan_out(access, known)
+    ranged = {argument.path for argument in find.arguments if argument.range_fields is not None}
+    condition = _condition(access.layouts[0], access.index, known, ranged=ranged)
+    return AccessPattern(field, _queries(fan_out), _name(access.index), condition, fan_out, then)
+
+
+def _relationship(model: Model, relationship: Relationship) -> AccessPattern:
+    access = relationship.accesses[0]
+    known = {(relationship.start, *path) for path in relationship.needs}
+    fan_out = _fan_out(access, known)
+    return AccessPattern(
+        f"{relationship.source}.{relationship.name}",
+        _queries(fan_out),
+        _name(access.index),
+        _condition(access.layouts[0], access.index, known, start=relationship.start, several=len(access.layouts) > 1),
+        fan_out,
+        _hydration(relationship.item_types, relationship.end),
+    )
+
+
+def _path(relationship: Relationship) -> AccessPattern:
+    hops = " → ".join(hop.name for hop in relationship.path)
+    return AccessPattern(
+        f"{relationship.source}.{relationship.name}",
+        "1 Query, and 1 for each item on the way",
+        ", ".join(dict.fromkeys(_name(hop.accesses[0].index) for hop in relationship.path)),
+        f"those of {hops}",
+        then=_hydration(relationship.path[-1].item_types, relationship.path[-1].end),
+    )
+
+
+def _hydration(item_types: tuple[str, ...], end: str | None) -> str:
+    return "" if end is None else "1 BatchGetItem for each 100 nodes"
+
+
+def _queries(fan_out: int) -> str:
+    return "1 Query" if fan_out == 1 else f"{fan_out} Queries side by side"
+
+
+def _name(index: Index) -> str:
+    return index.name or "table"
+
+
+def _paths(layout: Layout, index: Index) -> set[Path]:
+    names = [name for name in (index.partition_key, index.sort_key) if name]
+    return {variable.path for name in names for variable in layout.templates[name].variables}
+
+
+def _fan_out(access: Access, known: set[Path]) -> int:
+    """Multiply the values that are fanned out over: in the partition always, in the sort key to reach a known one."""
+    layout, count = access.layouts[0], 1
+    for part in layout.templates[access.index.partition_key].parts:
+        if isinstance(part, Shard):
+            count *= part.count if part.path is None or part.path not in known else 1
+        elif isinstance(part, Variable) and part.path not in known:
+            count *= max(1, len(part.scalar.values))
+    return count
+
+
+def _condition(
+    layout: Layout,
+    index: Index,
+    known: set[Path],
+    *,
+    start: str = "",
+    several: bool = False,
+    ranged: Collection[Path] = (),
+) -> str:
+    """Write the key condition, with the values that the request brings in braces."""
+    partition = f"{index.partition_key} = {_text(layout.templates[index.partition_key], start)}"
+    if index.sort_key is None or several:
+        return partition
+    sort = layout.templates[index.sort_key]
+    bound = list(takewhile(lambda part: not isinstance(part, Variable) or part.path in known, sort.parts))
+    text = "".join(_part(part, start) for part in bound)
+    if any(isinstance(part, Variable) and part.path in ranged for part in bound):
+        return f"{partition} and {index.sort_key} between {text} and {text}"
+    if len(bound) == len(sort.parts):
+        return f"{partition} and {index.sort_key} = {text}"
+    return f"{partition} and {index.sort_key} begins with {text}" if text else partition
+
+
+def _text(template: Template, start: str) -> str:
+    return "".join(_part(part, start) for part in template.parts)
+
+
+def _part(part: Literal | Variable | Shard, start: str) -> str:
+    if isinstance(part, Literal):
+        return part.text
+    if isinstance(part, Shard):
+        return f"{{0…{part.count - 1}}}"
+    path = part.path[1:] if start and part.path[0] == start else part.path
+    return f"{{{'.'.join(path)}{':' + part.format if part.format else ''}}}"

@@ -1,0 +1,126 @@
+"""The README does not lie: its query, its tables and its map are compared with the code."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from graph import errors
+from graph.patterns import access_patterns
+from resolvers.schema import ERROR_CODES
+from resolvers.sdl import compile_model
+from server.settings import all_settings
+from tests.conftest import BANANAS, ROOT, Served
+
+README = ROOT / "README.md"
+
+
+def blocks(language: str) -> list[str]:
+    """The code blocks of a language, in order."""
+    return re.findall(rf"```{language}\n(.*?)```", README.read_text(), re.DOTALL)
+
+
+def section(name: str) -> str:
+    """What stands between a pair of marks."""
+    found = re.search(rf"<!-- {name} -->\n(.*?)<!-- /{name} -->", README.read_text(), re.DOTALL)
+    assert found is not None, f"README.md has no part marked {name!r}"
+    return found[1].strip()
+
+
+def expected_tables() -> dict[str, str]:
+    """The generated parts of the README."""
+    patterns = access_patterns(compile_model(BANANAS.read_text()))
+    classes = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.GraphError)]
+    codes = {
+        kind.code: (kind.__doc__ or "").split("\n")[0]
+        for kind in classes
+        if kind.code not in ("INTERNAL", "STORE_ERROR")
+    }
+    codes |= ERROR_CODES
+    return {
+        "access patterns": _rows(
+            ("field", "requests", "index", "key condition", "then, if the nodes are asked for"),
+            [
+                (f"`{entry.field}`", entry.requests, entry.index, f"`{entry.key_condition}`", entry.then)
+                for entry in patterns
+            ],
+        ),
+        "errors": _rows(("code", "when"), [(f"`{code}`", text) for code, text in codes.items()]),
+        "settings": _rows(
+            ("flag", "variable", "default", "what"),
+            [(f"`{one.flag}`", f"`{one.variable}`", f"`{one.default}`", one.doc) for one in all_settings()],
+        ),
+    }
+
+
+def _rows(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    return "\n".join(["| " + " | ".join(row) + " |" for row in (head, ("---",) * len(head), *rows)])
+
+
+@pytest.mark.parametrize("name", ["access patterns", "errors", "settings"])
+def test_generated_tables_are_fresh(name: str, request: pytest.FixtureRequest) -> None:
+    wanted = expected_tables()[name]
+    if request.config.getoption("--update-golden"):
+        _write(name, wanted)
+
+    assert section(name) == wanted, "run `make golden`"
+
+
+def _write(name: str, text: str) -> None:
+    old = README.read_text()
+    pattern = rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)"
+    README.write_text(re.sub(pattern, lambda found: f"{found[1]}{text}\n{found[2]}", old, flags=re.DOTALL))
+
+
+async def test_the_first_query_causes_the_requests_beside_it(bananas: Served) -> None:
+    query, wanted = blocks("graphql")[0], json.loads(blocks("json")[0])
+
+    await bananas.data(query)
+
+    sent = json.loads(json.dumps(bananas.sent).replace(bananas.table, "banana-delivery"))
+    assert sent == wanted
+
+
+async def test_every_query_is_answered(bananas: Served) -> None:
+    queries = [block for block in blocks("graphql") if block.startswith("{")]
+
+    for query in queries:
+        assert await bananas.data(query)
+    assert len(queries) >= 2
+
+
+def test_the_model_shown_is_the_demos() -> None:
+    shown = next(block for block in blocks("graphql") if block.startswith("extend schema"))
+
+    assert _bare(shown) == _bare(BANANAS.read_text())
+
+
+def _bare(text: str) -> list[str]:
+    """The lines that mean something: without comments and descriptions."""
+    lines = (line.strip() for line in text.splitlines())
+    return [line for line in lines if line and not line.startswith(("#", '"'))]
+
+
+def test_the_mistake_shown_is_the_one_reported() -> None:
+    broken = BANANAS.read_text().replace("CONTAINER_{number}", "CONTAINER_{nmuber}")
+
+    with pytest.raises(errors.ModelError) as refused:
+        compile_model(broken)
+
+    assert str(refused.value) in README.read_text()
+
+
+def test_the_source_map_names_every_file_of_the_three_rooms() -> None:
+    map_ = README.read_text().split("## Source map")[1]
+    named = set(re.findall(r"`((?:graph|resolvers|server)/[\w/]*(?:\.py)?)`", map_))
+
+    files = {
+        str(path.relative_to(ROOT)) for room in ("graph", "resolvers", "server") for path in (ROOT / room).glob("*.py")
+    }
+    unnamed = {name for name in files if not name.endswith("__init__.py")} - named
+    missing = {name for name in named if not (ROOT / name).exists()}
+
+    assert missing == set()
+    assert unnamed <= {"resolvers/scalars.py", "resolvers/operation.py", "resolvers/examples.py"}
