@@ -1,4 +1,5 @@
 PORT ?= 8000
+EXAMPLE ?= bananas
 # The first Python that is new enough: python3 is often the system's older one.
 PYTHON ?= $(firstword $(foreach python,python3 python3.11 python3.12 python3.13 python3.14,$(shell \
     $(python) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(python))))
@@ -40,9 +41,10 @@ $(IDE): $(wildcard server/ide/*.json server/ide/*.js server/ide/*.html server/id
 
 install: $(VENV) $(ENGINE) ## make .venv and fetch the engine
 # exec: Ctrl-C finds the server, with no shell in between.
-run: install $(IDE) ## serve the demo on PORT, 8000 unless told, with its data in .data
-	@exec .venv/bin/tablegraph demo --schema schema.graphql --data examples/bananas/seed.jsonl \
-	    --data examples/bananas/fleet.py --queries examples/bananas/queries --db .data/bananas.db --port $(PORT)
+run: install $(IDE) ## serve an example on PORT (8000 unless told), with its data in .data; EXAMPLE=bananas unless told
+	@exec .venv/bin/tablegraph demo --schema examples/$(EXAMPLE)/schema.graphql --queries examples/$(EXAMPLE)/queries \
+	    $(addprefix --data ,$(wildcard examples/$(EXAMPLE)/*.jsonl examples/$(EXAMPLE)/*.py)) \
+	    --db .data/$(EXAMPLE).db --port $(PORT)
 test: install ## run the tests
 	.venv/bin/pytest
 # Debian's browser: the download that test tools make by themselves is not in the registries.
