@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,7 +102,10 @@ class Meter:
 
 
 class Client:
-    """Sends requests with a bounded number in flight, full-jitter retries and the operation's deadline."""
+    """Sends requests with a bounded number in flight, full-jitter retries and the operation's deadline.
+
+    A client belongs to one event loop, as its slots do.
+    """
 
     def __init__(self, transport: Transport, max_in_flight: int = 16) -> None:
         self._transport = transport
@@ -127,13 +132,31 @@ class Client:
         raise AssertionError("the loop returns or raises")
 
     async def _send_once(self, request: Request, parameters: dict[str, Any], meter: Meter) -> Response:
+        _refuse_late(meter)
         try:
             async with asyncio.timeout_at(meter.deadline):
-                async with self._slots:
-                    meter.requests.append(request)
-                    return await self._transport(request.operation, parameters)
+                await self._slots.acquire()
+                meter.requests.append(request)
+                # A task of its own: the slot is free when the transport is done, and not when the caller has gone.
+                call = asyncio.ensure_future(self._transport(request.operation, parameters))
+                call.add_done_callback(self._free_slot)
+                try:
+                    await asyncio.wait([call])
+                finally:
+                    call.cancel()
+                return call.result()
         except TimeoutError:
             raise _out_of_time() from None
+
+    def _free_slot(self, call: asyncio.Future[Response]) -> None:
+        self._slots.release()
+        forget_failure(call)
+
+
+def forget_failure(future: asyncio.Future[Any]) -> None:
+    """Mark a failure as seen: that nobody waits for it any more is no news for the event loop's log."""
+    if not future.cancelled():
+        future.exception()
 
 
 async def back_off(attempt: int, meter: Meter, error: GraphError | None = None) -> None:
@@ -142,10 +165,14 @@ async def back_off(attempt: int, meter: Meter, error: GraphError | None = None) 
     Raises: DeadlineExceeded when the operation has no time left to try again.
     """
     delay = random.uniform(0, min(MAX_DELAY_SECS, BASE_DELAY_SECS * 2**attempt))
-    if meter.deadline is not None and asyncio.get_running_loop().time() + delay > meter.deadline:
-        raise _out_of_time() from error
+    _refuse_late(meter, delay, error)
     meter.retries += 1
     await asyncio.sleep(delay)
+
+
+def _refuse_late(meter: Meter, delay_secs: float = 0, error: GraphError | None = None) -> None:
+    if meter.deadline is not None and asyncio.get_running_loop().time() + delay_secs > meter.deadline:
+        raise _out_of_time() from error
 
 
 def _out_of_time() -> DeadlineExceeded:
@@ -195,20 +222,30 @@ class BotoTransport:
             self._client = boto3.session.Session().client(
                 "dynamodb",
                 endpoint_url=endpoint_url,
-                region_name=region,
+                # boto3 alone among the SDKs reads AWS_DEFAULT_REGION only.
+                region_name=region or os.environ.get("AWS_REGION"),
                 config=config,
                 aws_access_key_id=access_key,
                 aws_secret_access_key=secret,
             )
         except botocore.exceptions.NoRegionError:
-            raise AccessRefused("no AWS region is set: set AWS_REGION, or --endpoint-url for another engine") from None
+            raise AccessRefused("no AWS region is set: set AWS_REGION, or a region in the profile") from None
+        except _NO_CREDENTIALS as error:
+            raise _no_credentials(error) from error
         self._client.meta.events.register("before-parse.dynamodb.*", _take_body)
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="dynamodb")
 
     async def __call__(self, operation: str, parameters: dict[str, Any]) -> Response:
         """Send one request in a thread. Raises StoreError."""
         answer: Future[Response] = self._threads.submit(self._call, operation, parameters)
-        return await asyncio.wrap_future(answer)
+        try:
+            return await asyncio.wrap_future(answer)
+        except asyncio.CancelledError:
+            # A thread cannot be stopped: the call is over, and its slot free, when the thread is.
+            if not answer.cancelled():
+                with suppress(StoreError):
+                    await asyncio.wrap_future(answer)
+            raise
 
     def _call(self, operation: str, parameters: dict[str, Any]) -> Response:
         try:
@@ -216,9 +253,7 @@ class BotoTransport:
         except botocore.exceptions.ClientError as error:
             raise _store_error(error, parameters) from error
         except _NO_CREDENTIALS as error:
-            raise AccessRefused(
-                "no AWS credentials were found: set AWS_PROFILE or AWS_ACCESS_KEY_ID, or give the process a role"
-            ) from error
+            raise _no_credentials(error) from error
         except (botocore.exceptions.BotoCoreError, ValueError) as error:
             raise Unavailable(f"DynamoDB cannot be reached or its answer is damaged: {error}") from error
         body: Response = response["Body"]
@@ -231,7 +266,21 @@ class BotoTransport:
         self._client.close()
 
 
-_NO_CREDENTIALS = (botocore.exceptions.NoCredentialsError, botocore.exceptions.PartialCredentialsError)
+_NO_CREDENTIALS = (
+    botocore.exceptions.NoCredentialsError,
+    botocore.exceptions.PartialCredentialsError,
+    botocore.exceptions.CredentialRetrievalError,
+    botocore.exceptions.TokenRetrievalError,
+    botocore.exceptions.ProfileNotFound,
+    botocore.exceptions.SSOError,
+    botocore.exceptions.LoginError,
+)
+
+
+def _no_credentials(error: Exception) -> AccessRefused:
+    return AccessRefused(
+        f"no AWS credentials can be had ({error}): set AWS_PROFILE or AWS_ACCESS_KEY_ID, or give the process a role"
+    )
 
 
 def _take_body(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: Any) -> None:
@@ -242,15 +291,19 @@ def _take_body(response_dict: dict[str, Any], customized_response_dict: dict[str
         response_dict["body"] = b"{}"
 
 
+_ALWAYS_THERE = {"Query": "Count", "Scan": "Count", "BatchGetItem": "Responses", "DescribeTable": "Table"}
+
+
 def _refuse_truncated(operation: str, body: Response) -> None:
-    if operation in ("Query", "Scan") and "Count" not in body:
-        raise Unavailable(f"the answer to {operation} has no Count: it is not taken for an empty page")
+    name = _ALWAYS_THERE.get(operation)
+    if name is not None and name not in body:
+        raise Unavailable(f"the answer to {operation} has no {name}: what is missing is not taken for empty")
 
 
 def _store_error(error: botocore.exceptions.ClientError, parameters: dict[str, Any]) -> StoreError:
     code = error.response.get("Error", {}).get("Code", "Unknown")
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    kind = AWS_ERRORS.get(code, Unavailable if status >= 500 else RequestRefused)
+    kind = AWS_ERRORS.get(code, Unavailable if status >= 500 else Throttled if status == 429 else RequestRefused)
     text = error.response.get("Error", {}).get("Message", "")
     if kind is TableMissing:
         where = parameters.get("TableName") or ", ".join(parameters.get("RequestItems", {}))

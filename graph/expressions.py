@@ -118,7 +118,7 @@ class Placeholders:
 
 
 def render(condition: Condition, holders: Placeholders) -> str:
-    """Write a condition as an expression.
+    """Write a condition as an expression, with parentheses only where they mean something: redundant ones are refused.
 
     Source: DynamoDB developer guide, "Condition and filter expressions, operators, and functions".
     """
@@ -134,16 +134,21 @@ def render(condition: Condition, holders: Placeholders) -> str:
         case Exists(attribute):
             name = holders.name(attribute)
             null = holders.value(("S", "NULL"))
-            return f"(attribute_exists({name}) AND NOT attribute_type({name}, {null}))"
+            return f"attribute_exists({name}) AND NOT attribute_type({name}, {null})"
+        case Not(Not(inner)):
+            return render(inner, holders)
         case Not(inner):
-            return f"NOT ({render(inner, holders)})"
-        case AllOf(conditions):
-            return _join(" AND ", conditions, holders)
-        case AnyOf(conditions):
-            return _join(" OR ", conditions, holders)
+            return f"NOT {_nested(inner, holders)}"
+        case AllOf(conditions) | AnyOf(conditions):
+            if len(conditions) == 1:
+                return render(conditions[0], holders)
+            word = " AND " if isinstance(condition, AllOf) else " OR "
+            return word.join(_nested(part, holders) for part in conditions)
 
 
-def _join(word: str, conditions: tuple[Condition, ...], holders: Placeholders) -> str:
-    if len(conditions) == 1:
-        return render(conditions[0], holders)
-    return f"({word.join(render(condition, holders) for condition in conditions)})"
+def _nested(condition: Condition, holders: Placeholders) -> str:
+    """Write a condition as part of another one."""
+    while isinstance(condition, (AllOf, AnyOf)) and len(condition.conditions) == 1:
+        condition = condition.conditions[0]
+    text = render(condition, holders)
+    return f"({text})" if isinstance(condition, (AllOf, AnyOf, Exists)) else text

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from aiodataloader import DataLoader, Loader
 
-from graph.client import Client, Meter, Response, back_off
+from graph.client import MAX_TRIES, Meter, Response, back_off, forget_failure
+from graph.errors import StoreError, Throttled
 from graph.model import Model
 from graph.requests import BatchGetItem, GetItem, Item, KeyAttributes, Query, Request, Scan, key_value
 
@@ -35,6 +36,13 @@ class Limits:
     linger_secs: float = 0.015
 
 
+class Sender(Protocol):
+    """What an operation sends its requests through: the client, or an imagined table."""
+
+    async def send(self, request: Request, meter: Meter) -> Response:
+        """Send a request and give its answer. Raises StoreError."""
+
+
 class _Loader(DataLoader[Any, Any]):
     """aiodataloader's queue and cache, sent off when the operation says so."""
 
@@ -46,19 +54,24 @@ class _Loader(DataLoader[Any, Any]):
         raise AssertionError("keys leave by take()")
 
     def do_resolve_reject(self, key: Any, future: asyncio.Future[Any]) -> None:
-        # A failure that nobody waits for any more (their fields were cancelled) is no news for the event loop's log.
-        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        future.add_done_callback(forget_failure)
         self._queue.append(Loader(key=key, future=future))
         self._enqueued()
 
-    def take(self, count: int) -> tuple[list[Any], list[asyncio.Future[Any]]]:
-        """Take the oldest keys off the queue."""
+    def take(self, count: int) -> list[Loader]:
+        """Take the oldest keys off the queue, each with its future."""
         taken, self._queue = self._queue[:count], self._queue[count:]
-        return [entry.key for entry in taken], [entry.future for entry in taken]
+        return taken
 
     @property
     def waiting(self) -> int:
         return len(self._queue)
+
+    def cancel(self) -> None:
+        """Let go of everybody who waits for an item."""
+        self._queue.clear()
+        for future in self._cache.values():
+            future.cancel()
 
 
 class Operation:
@@ -68,14 +81,15 @@ class Operation:
     outstanding has been answered (so that what the answers lead to can travel together), or after a short linger.
     """
 
-    def __init__(self, model: Model, client: Client, limits: Limits, meter: Meter) -> None:
+    def __init__(self, model: Model, client: Sender, limits: Limits, meter: Meter) -> None:
         self.model = model
         self.limits = limits
         self.meter = meter
         self.inverses: dict[tuple[str, str, ItemKey], Any] = {}
         """What a to-one relationship (type, field) of a node leads to, where the way there has shown it already."""
         self._client = client
-        self._outstanding = 0
+        self._readers: set[asyncio.Task[Any] | None] = set()
+        """The tasks whose requests are outstanding: what they read may lead to more keys."""
         self._flush_planned = False
         self._linger: asyncio.TimerHandle | None = None
         self._items = _Loader(self._plan_flush)
@@ -96,7 +110,8 @@ class Operation:
         # Waited for and not awaited: graphql-core cancels the siblings of a failed non-null field, and a future is
         # everybody's who asked for its key.
         if pending := [future for future in futures if not future.done()]:
-            await asyncio.wait(pending)
+            with self._not_reading():
+                await asyncio.wait(pending)
         return [future.result() for future in futures]
 
     async def items(self, keys: Sequence[ItemKey]) -> list[Item | None]:
@@ -110,7 +125,7 @@ class Operation:
     def _plan_flush(self) -> None:
         if self._items.waiting >= BATCH_GET_KEYS:
             self._flush(BATCH_GET_KEYS)
-        elif self._outstanding == 0:
+        elif not self._readers:
             self._flush_when_quiet()
         elif self._linger is None:
             self._linger = asyncio.get_running_loop().call_later(self.limits.linger_secs, self._flush)
@@ -119,65 +134,62 @@ class Operation:
         """Flush after the loop has run what is ready: resolvers that the same answer woke enqueue their keys first."""
         if self._flush_planned and turns == 4:
             return
-        self._flush_planned = True
-        if turns > 0:
+        self._flush_planned = turns > 0
+        if self._flush_planned:
             asyncio.get_running_loop().call_soon(self._flush_when_quiet, turns - 1)
-            return
-        self._flush_planned = False
-        if self._outstanding == 0:
+        elif not self._readers:
             self._flush()
+        elif self._items.waiting:
+            # A reading has begun meanwhile, and may itself wait for a key that is queued here.
+            self._plan_flush()
 
     def _flush(self, least: int = 1) -> None:
         if self._linger is not None:
             self._linger.cancel()
             self._linger = None
         while self._items.waiting >= least:
-            self._start(self._load_batch(*self._items.take(BATCH_GET_KEYS)))
+            by_table: dict[str, dict[KeyAttributes, asyncio.Future[Any]]] = {}
+            for (table, key), future in self._items.take(BATCH_GET_KEYS):
+                by_table.setdefault(table, {})[key] = future
+            for table, batch in by_table.items():
+                self._start(self._load_batch(table, batch))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _load_batch(self, keys: list[ItemKey], futures: list[asyncio.Future[Any]]) -> None:
+    async def _load_batch(self, table: str, batch: dict[KeyAttributes, asyncio.Future[Any]]) -> None:
         with self.reading():
             try:
-                found = await self._get(keys)
+                found = await self._get(table, list(batch))
             except Exception as error:
-                for key, future in zip(keys, futures, strict=True):
-                    self._items.clear(key)
+                for key, future in batch.items():
+                    self._items.clear((table, key))
                     if not future.done():
                         future.set_exception(error)
                 return
-            for key, future in zip(keys, futures, strict=True):
+            for key, future in batch.items():
                 if not future.done():
                     future.set_result(found.get(key))
 
-    async def _get(self, keys: list[ItemKey]) -> dict[ItemKey, Item]:
-        if len(keys) == 1:
-            table, key = keys[0]
-            response = await self._client.send(GetItem(table, key), self.meter)
-            return {keys[0]: response["Item"]} if "Item" in response else {}
-        by_table: dict[str, list[KeyAttributes]] = {}
-        for table, key in keys:
-            by_table.setdefault(table, []).append(key)
-        found: dict[ItemKey, Item] = {}
-        for part in await asyncio.gather(*(self._get_batch(table, batch) for table, batch in by_table.items())):
-            found |= part
-        return found
-
-    async def _get_batch(self, table: str, keys: list[KeyAttributes]) -> dict[ItemKey, Item]:
+    async def _get(self, table: str, keys: list[KeyAttributes]) -> dict[KeyAttributes, Item]:
         """Get up to 100 items of a table, asking again for what DynamoDB left unprocessed (16 MB, or throttling)."""
+        if len(keys) == 1:
+            response = await self._client.send(GetItem(table, keys[0]), self.meter)
+            return {keys[0]: response["Item"]} if "Item" in response else {}
         names = self.model.tables[table].key_attributes
-        found: dict[ItemKey, Item] = {}
+        found: dict[KeyAttributes, Item] = {}
         attempt = 0
         while keys:
             response = await self._client.send(BatchGetItem(table, tuple(keys)), self.meter)
             for item in response["Responses"].get(table, ()):
-                found[table, _key_of(item, names)] = item
+                found[_key_of(item, names)] = item
             left = response.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])
             attempt = 1 if len(left) < len(keys) else attempt + 1
             keys = [_key_of(item, names) for item in left]
+            if keys and attempt == MAX_TRIES:
+                raise Throttled(f"DynamoDB left {len(keys)} keys of {table!r} unprocessed {MAX_TRIES} times in a row")
             if keys:
                 await back_off(attempt, self.meter)
         return found
@@ -188,30 +200,55 @@ class Operation:
         """Send a Query or Scan; an equal one of the same operation shares its answer. Raises StoreError."""
         future = self._pages.get(request)
         if future is None:
-            future = asyncio.ensure_future(self._client.send(request, self.meter))
-            future.add_done_callback(lambda done: done.cancelled() or done.exception())
-            self._pages[request] = future
-        return await asyncio.shield(future)
+            future = self._pages[request] = asyncio.ensure_future(self._send_page(request))
+            future.add_done_callback(forget_failure)
+        if not future.done():
+            await asyncio.wait([future])
+        return future.result()
+
+    async def _send_page(self, request: Query | Scan) -> Response:
+        try:
+            return await self._client.send(request, self.meter)
+        except StoreError:
+            del self._pages[request]
+            raise
 
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Count as outstanding until what was read has led to the keys that follow from it."""
-        self._outstanding += 1
+        reader = asyncio.current_task()
+        self._readers.add(reader)
         try:
             yield
         finally:
-            self._outstanding -= 1
-            if self._outstanding == 0 and self._items.waiting:
-                self._flush_when_quiet()
+            self._end_reading(reader)
+
+    @contextmanager
+    def _not_reading(self) -> Iterator[None]:
+        """Do not count while waiting for items: nobody would send them before this very reader was done."""
+        reader = asyncio.current_task()
+        was_reading = reader in self._readers
+        self._end_reading(reader)
+        try:
+            yield
+        finally:
+            if was_reading:
+                self._readers.add(reader)
+
+    def _end_reading(self, reader: asyncio.Task[Any] | None) -> None:
+        self._readers.discard(reader)
+        if not self._readers and self._items.waiting:
+            self._flush_when_quiet()
 
     async def close(self) -> None:
         """Cancel what is still under way: the client has gone, or its answer is complete."""
-        tasks: list[asyncio.Future[Any]] = [*self._tasks, *(page for page in self._pages.values() if not page.done())]
+        if self._linger is not None:
+            self._linger.cancel()
+        self._items.cancel()
+        tasks: list[asyncio.Future[Any]] = [*self._tasks, *self._pages.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._linger is not None:
-            self._linger.cancel()
 
 
 def _key_of(item: Item, names: Iterable[str]) -> KeyAttributes:
@@ -221,7 +258,7 @@ def _key_of(item: Item, names: Iterable[str]) -> KeyAttributes:
 class Graph:
     """A model and the client that reads its tables: made once per process."""
 
-    def __init__(self, model: Model, client: Client, limits: Limits | None = None) -> None:
+    def __init__(self, model: Model, client: Sender, limits: Limits | None = None) -> None:
         self.model = model
         self.limits = limits or Limits()
         self._client = client

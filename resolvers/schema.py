@@ -26,7 +26,7 @@ from graphql import (
 from strawberry.printer import print_schema
 from strawberry.schema.config import StrawberryConfig
 
-from graph.errors import GraphError
+from graph.errors import GraphError, ItemError
 from graph.loaders import Graph, Operation
 from graph.model import Model
 from graph.requests import DescribeTable
@@ -35,6 +35,8 @@ from resolvers.scalars import SCALAR_MAP
 from resolvers.types import TypeBuilder
 
 DOCUMENTS_CACHED = 1000
+NULL_REFUSED = "Cannot return null for non-nullable field "
+"""How graphql-core's TypeError begins where a value is missing that the model declares with `!`."""
 
 ERROR_CODES: Mapping[str, str] = {
     "GRAPHQL_PARSE_FAILED": "The document is not GraphQL.",
@@ -185,6 +187,13 @@ def _respond(result: ExecutionResult, operation: Operation, *, cost: bool) -> Re
 def _format(error: GraphQLError, *, refused: bool) -> Mapping[str, Any]:
     """Format an error for the client; one that is not ours is logged whole and shown as a number."""
     original = error.original_error
+    if isinstance(original, TypeError) and str(original).startswith(NULL_REFUSED):
+        field = str(original).removeprefix(NULL_REFUSED).rstrip(".")
+        original = ItemError(
+            f"{field} is declared with `!`, and the table has nothing for it here: mend the item, or declare the "
+            "field nullable"
+        )
+        error = GraphQLError(str(original), error.nodes, path=error.path, original_error=original)
     if original is None or isinstance(original, (GraphError, GraphQLError)):
         code = "BAD_USER_INPUT" if refused or error.path is None else "BAD_VALUE"
         error.extensions = {"code": code} | (error.extensions or {})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
+import math
 import os
 import signal
 import sys
@@ -16,18 +18,23 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from graph.client import BotoTransport, Client
 from graph.errors import AccessRefused, ModelError, StoreError, TableMissing
+from graph.imagined import READ_UNIT_BYTES, ImaginedTable, explanation
 from graph.loaders import Graph, Limits
 from graph.model import Model
 from graph.patterns import access_patterns
 from graph.requests import DescribeTable
 from graph.tables import differences
 from resolvers.examples import example_queries
+from resolvers.operation import Request
 from resolvers.schema import Api, print_sdl
 from resolvers.sdl import compile_model
 from server.app import build_app, serve
 from server.demo import prepare
 from server.engine import Engine, EngineFailed, EngineMissing
 from server.settings import Settings, SettingsError, all_settings, load_settings
+
+PARTITION_READ_UNITS = 3000
+SHARD_PADDING = 1.15
 
 FAILED = 1
 MISUSED = 2
@@ -65,6 +72,22 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--db", type=Path, metavar="FILE", help="where to keep the table; in memory when left out")
     _command(commands, "schema", _schema, "print the public GraphQL schema of a model")
     _command(commands, "check", _check, "check a model file: its mistakes, or its access patterns")
+    explain = _command(
+        commands, "explain", _explain, "print the requests of a query, and their read units, without running it"
+    )
+    explain.add_argument("query", help="a GraphQL query, or @FILE")
+    explain.add_argument("--variables", default="{}", metavar="JSON", help="the query's variables")
+    explain.add_argument("--length", type=int, default=10, metavar="N", help="items that every list is taken to hold")
+    explain.add_argument(
+        "--item-bytes", type=int, default=400, metavar="N", help="size that every item is taken to have"
+    )
+    shards = commands.add_parser("shards", help="compute how many shards a hot partition needs")
+    shards.set_defaults(run=_shards)
+    shards.add_argument("--items", type=float, required=True, help="items of the type in the table, like 3e6")
+    shards.add_argument("--share", type=float, required=True, help="the share of them that one query reads, like 0.2")
+    shards.add_argument(
+        "--size", type=float, required=True, help="average bytes that the query reads for each, like 250"
+    )
     return parser
 
 
@@ -113,6 +136,27 @@ def _check(_: argparse.Namespace, settings: Settings) -> int:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    return 0
+
+
+def _explain(options: argparse.Namespace, settings: Settings) -> int:
+    model = _model(settings)
+    query = Path(options.query[1:]).read_text() if options.query.startswith("@") else options.query
+    table = ImaginedTable(model, options.length, options.item_bytes)
+    api = Api(Graph(model, table, Limits(linger_secs=1.0)))
+    response = asyncio.run(api.execute(Request(query, json.loads(options.variables))))
+    if response.outcome == "refused":
+        return _fail("\n".join(error["message"] for error in response.body["errors"]), FAILED)
+    print(explanation(table, options.length, options.item_bytes))
+    return 0
+
+
+def _shards(options: argparse.Namespace, _: Settings) -> int:
+    """Compute N = items read at once / items that one partition gives a second. Source: AWS, write sharding of GSIs."""
+    per_second = PARTITION_READ_UNITS * math.floor(READ_UNIT_BYTES / options.size)
+    exact = options.items * options.share / per_second
+    needed = math.ceil(exact)
+    print(f"{needed} shards are needed ({exact:.1f}); {math.ceil(needed * SHARD_PADDING)} leave room for uneven data")
     return 0
 
 

@@ -32,11 +32,7 @@ from tests.conftest import BANANAS, ROOT, Serve, Served
 
 GOLDEN = ROOT / "tests/golden"
 QUERIES = sorted((GOLDEN / "bananas").glob("*.graphql"))
-EXAMPLES = {
-    "bananas": BANANAS,
-    "order-entry": ROOT / "examples/order-entry/schema.graphql",
-    "b2b": ROOT / "examples/b2b/schema.graphql",
-}
+EXAMPLES = {name: ROOT / "examples" / name / "schema.graphql" for name in ("bananas", "order-entry", "b2b")}
 LINE_LENGTH = 120
 QUIET_TURNS = 50
 """Turns of the event loop without a new request after which a round is complete: far more than any answer wakes."""

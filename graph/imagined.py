@@ -1,0 +1,261 @@
+"""An imagined table: answers every request as a table of the model would, so that a query's requests show without one.
+
+Every key that is asked for exists, every list holds the same number of items, and every field has a value.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from itertools import islice, product
+from math import ceil
+from typing import Any
+
+from graph.client import Meter, Response
+from graph.expressions import AllOf, AnyOf, Between, Compare, Condition, Function
+from graph.keys import AFTER_ALL, KeyValue, Literal, Path, Shard, Template, shard_path
+from graph.model import Field, FieldKind, Index, Layout, Model
+from graph.requests import BatchGetItem, GetItem, Item, KeyAttributes, Query, Request, Scan, key_attribute
+from graph.scalars import DATE, DATE_TIME, AttributeValue, Scalar
+
+READ_UNIT_BYTES = 4096
+
+
+class ImaginedTable:
+    """Stands where the client stands.
+
+    `length` is how many items every list holds, `item_bytes` how large an item is taken to be for the read units.
+    """
+
+    def __init__(self, model: Model, length: int = 10, item_bytes: int = 400) -> None:
+        self._model = model
+        self._length = length
+        self._item_bytes = item_bytes
+        self.sent: list[tuple[Request, float]] = []
+        """Every request, and the read units that it would take, eventually consistent."""
+
+    async def send(self, request: Request, meter: Meter) -> Response:
+        """Answer a read."""
+        meter.requests.append(request)
+        if isinstance(request, GetItem):
+            found = self._at(request.table, request.key)
+            self._note(request, self._units(1))
+            return {} if found is None else {"Item": found}
+        if isinstance(request, BatchGetItem):
+            self._note(request, len(request.keys) * self._units(1))
+            items = [item for key in request.keys if (item := self._at(request.table, key)) is not None]
+            return {"Responses": {request.table: items}, "UnprocessedKeys": {}}
+        assert isinstance(request, (Query, Scan)), f"{request.operation} reads nothing"
+        count = min(self._length, request.limit or self._length)
+        items = list(islice(self._range(request) if isinstance(request, Query) else self._scan(request), count))
+        self._note(request, self._units(len(items)))
+        return {"Items": items, "Count": len(items), "ScannedCount": len(items)}
+
+    def _note(self, request: Request, units: float) -> None:
+        self.sent.append((request, units))
+
+    def _units(self, items: int) -> float:
+        return max(1, ceil(items * self._item_bytes / READ_UNIT_BYTES)) / 2
+
+    def _at(self, table: str, key: KeyAttributes) -> Item | None:
+        for layout in self._layouts(table):
+            parsed = [layout.templates[name].parse(value) for name, value in key]
+            if None not in parsed:
+                values = {path: value for part in parsed for path, value in (part or {}).items()}
+                return self._item(layout, values, "1")
+        return None
+
+    def _scan(self, request: Scan) -> Iterator[Item]:
+        if request.segment == 0:
+            for layout in self._layouts(request.table):
+                for number in range(1, self._length + 1):
+                    yield self._item(layout, {}, str(number))
+
+    def _range(self, request: Query) -> Iterator[Item]:
+        """Give the items of one type: of the named one, or of the one whose keys look most like the range's."""
+        table = self._model.tables[request.table]
+        index = next(way for way in table.ways if way.name == request.index)
+        chosen = _type_in(request.filter, table.type_attribute)
+        for layout in self._layouts(request.table):
+            type_ = self._model.items[layout.type_name]
+            names = [name for name in (index.partition_key, index.sort_key) if name]
+            if chosen not in (None, type_.type_name) or any(name not in layout.templates for name in names):
+                continue
+            partition = layout.templates[index.partition_key].parse(request.partition[1])
+            for item in () if partition is None else self._matching(layout, index, partition, request):
+                chosen = type_.type_name
+                yield item
+
+    def _matching(self, layout: Layout, index: Index, partition: Mapping[Path, Any], request: Query) -> Iterator[Item]:
+        # Different lists lead to different nodes, or they would be loaded once for all.
+        salt = zlib.crc32(str(request.partition).encode()) % 10_000
+        for number in range(1, self._length + 1):
+            for values in _guesses(layout, index, partition, request.sort, f"{salt}{number:03}"):
+                item = self._item(layout, values, f"{salt}{number:03}")
+                if request.sort is None or _holds(request.sort, item):
+                    yield item
+                    break
+
+    def _layouts(self, table: str) -> list[Layout]:
+        """List the layouts of a table, those with the most literal text in their keys first."""
+        layouts = [layout for item in self._model.items.values() for layout in item.layouts if layout.table == table]
+        return sorted(layouts, key=_literal_letters, reverse=True)
+
+    # --- items ---
+
+    def _item(self, layout: Layout, values: Mapping[Path, Any], number: str) -> Item:
+        type_ = self._model.items[layout.type_name]
+        item: dict[str, AttributeValue] = {}
+        known = dict(values)
+        for field in type_.fields.values():
+            attribute = self._attribute(layout, field, known, number)
+            if attribute is not None:
+                item[field.attribute] = attribute
+        if layout.copy is not None:
+            # A copy shows its node whole, but for what the node's own items say by their keys alone.
+            node = self._model.items[layout.ends.get(layout.copy) or type_.fields[layout.copy].type.named]
+            for field in node.fields.values():
+                inner = {path[1:]: value for path, value in known.items() if path[0] == layout.copy}
+                copied = self._attribute(node.layouts[0], field, inner, number)
+                if copied is not None and field.attribute not in layout.templates:
+                    item.setdefault(field.attribute, copied)
+        for name, template in layout.templates.items():
+            for variable in template.variables:
+                known.setdefault(variable.path, _sample(variable.scalar, number))
+            item[name] = key_attribute(template.format(dict.fromkeys(_shard_paths(template), 0) | known))
+        table = self._model.tables[layout.table]
+        if table.type_attribute:
+            item[table.type_attribute] = {"S": type_.type_name}
+        return item
+
+    def _attribute(self, layout: Layout, field: Field, known: dict[Path, Any], number: str) -> AttributeValue | None:
+        if field.kind is FieldKind.REFERENCE:
+            name = layout.ends.get(field.name) or next(iter(field.refs))
+            ref = field.refs[name]
+            inner = {v.path: known.get((field.name, *v.path), _sample(v.scalar, number)) for v in ref.variables}
+            return key_attribute(ref.format(inner))
+        if field.kind is FieldKind.RELATIONSHIP:
+            return None
+        if field.scalar is not None:
+            value = known.get((field.name,), _sample(field.scalar, number))
+            written = field.scalar.write(value)
+            return {"L": [written]} if field.type.of else written
+        return {"L": []} if field.type.of else {"M": self._map(field.type.named, number)}
+
+    def _map(self, name: str, number: str) -> dict[str, AttributeValue]:
+        fields = self._model.objects[name].fields.values()
+        return {
+            field.attribute: field.scalar.write(_sample(field.scalar, number))
+            for field in fields
+            if field.scalar is not None and field.type.of is None
+        }
+
+
+def _shard_paths(template: Template) -> list[Path]:
+    return [shard_path(part) for part in template.parts if isinstance(part, Shard)]
+
+
+def _guesses(
+    layout: Layout, index: Index, partition: Mapping[Path, Any], sort: Condition | None, number: str
+) -> Iterator[dict[Path, Any]]:
+    """Guess values that may satisfy a sort condition: those in its bounds first, then every enum value."""
+    if index.sort_key is None or sort is None:
+        yield dict(partition)
+        return
+    template = layout.templates[index.sort_key]
+    for bound in _bounds(sort):
+        for tail in ("", number, _sample(DATE, number), _sample(DATE_TIME, number)):
+            parsed = template.parse(bound + tail if isinstance(bound, str) else bound)
+            if parsed is not None:
+                yield dict(partition) | parsed
+    variables = template.variables
+    choices = [variable.scalar.values or (_sample(variable.scalar, number),) for variable in variables]
+    for choice in product(*choices):
+        yield dict(zip((variable.path for variable in variables), choice, strict=True)) | dict(partition)
+
+
+def _bounds(sort: Condition) -> Iterator[KeyValue]:
+    """Give the value that a sort condition begins at."""
+    match sort:
+        case Compare(_, _, value) | Between(_, value, _) | Function(_, _, value):
+            letter, text = value
+            yield Decimal(text) if letter == "N" else text
+
+
+def _holds(sort: Condition, item: Item) -> bool:
+    match sort:
+        case Compare(attribute, "=", (letter, text)):
+            return bool(item[attribute].get(letter) == text)
+        case Function("begins_with", attribute, (_, text)):
+            return str(item[attribute].get("S", "")).startswith(text)
+        case Between(attribute, (letter, low), (_, high)):
+            return bool(low <= item[attribute].get(letter, "") <= high)
+        case _:
+            return True
+
+
+def _sample(scalar: Scalar, number: str) -> Any:
+    day = f"2022-01-{1 + int(number) % 28:02}"
+    samples: dict[str, Any] = {
+        "Boolean": True,
+        "Date": day,
+        "DateTime": f"{day}T00:00:00Z",
+        "JSON": {},
+        "Base64": "",
+    }
+    return scalar.values[0] if scalar.values else samples.get(scalar.name, int(number) if scalar.numeric else number)
+
+
+def _literal_letters(layout: Layout) -> int:
+    return sum(
+        len(part.text) for template in layout.templates.values() for part in template.parts if isinstance(part, Literal)
+    )
+
+
+def _type_in(condition: Condition | None, attribute: str | None) -> str | None:
+    """Give the type that a filter on the discriminator asks for."""
+    match condition:
+        case Compare(name, "=", (_, text)) if name == attribute:
+            return str(text)
+        case AllOf(parts) | AnyOf(parts):
+            return next((found for part in parts if (found := _type_in(part, attribute)) is not None), None)
+        case _:
+            return None
+
+
+def explanation(table: ImaginedTable, length: int, item_bytes: int) -> str:
+    """Write down what was sent: equal shapes once, with how often they occur, and the sum of the read units."""
+    shapes: dict[str, list[float]] = {}
+    for request, units in table.sent:
+        shapes.setdefault(_shape(request), []).append(units)
+    lines = [f"{len(units):>5} x {shape}  ({sum(units):g} read units)" for shape, units in shapes.items()]
+    total = sum(units for _, units in table.sent)
+    assumed = f"if every list holds {length} items of {item_bytes} bytes"
+    return "\n".join([*lines, f"{len(table.sent):>5} requests, {total:g} read units, eventually consistent, {assumed}"])
+
+
+def _shape(request: Request) -> str:
+    """Write a request with what differs between its likes cut off: the values of keys."""
+    if isinstance(request, GetItem):
+        return f"GetItem {', '.join(name for name, _ in request.key)}"
+    if isinstance(request, BatchGetItem):
+        return f"BatchGetItem of {len(request.keys)} keys"
+    if not isinstance(request, Query):
+        return request.operation
+    where = f" on {request.index}" if request.index else ""
+    sort = "" if request.sort is None else f" and {_sort_shape(request.sort)}"
+    suffix = f"{', filtered' if request.filter else ''}{', COUNT' if request.count else f', limit {request.limit}'}"
+    return f"Query{where}: {request.partition[0]} = …{sort}{suffix}"
+
+
+def _sort_shape(sort: Condition) -> str:
+    match sort:
+        case Function(_, attribute, (_, text)):
+            return f"{attribute} begins with {text}"
+        case Between(attribute, (_, low), (_, high)):
+            return f"{attribute} from {low.rstrip(chr(0))} to {high.replace(AFTER_ALL, '…')}"
+        case Compare(attribute, comparator, (_, text)):
+            return f"{attribute} {comparator} {text}"
+        case _:
+            return ""
