@@ -205,7 +205,7 @@ def read_entity(model: Model, layout: Layout, wire: Item, holds: frozenset[str] 
     if not _has_shape(layout, wire, table.key_attributes):
         return None
     if tag is None:
-        for rival in model.rivals.get(layout.name, ()):
+        for rival in model.rivals_of(layout):
             # Between a node and an edge of its own kind, the same text in both keys means the node.
             if _has_shape(rival, wire, table.key_attributes) and not layout.self_keyed:
                 return None
@@ -223,3 +223,9 @@ def _has_shape(layout: Layout, wire: Item, names: tuple[str, ...]) -> bool:
             return False
         values.append(value)
     return not layout.self_keyed or len(set(values)) == 1
+
+
+def fits_any(model: Model, table: str, wire: Item) -> bool:
+    """Say whether an item is of any type of the model."""
+    layouts = (layout for item in model.items.values() for layout in item.layouts if layout.table == table)
+    return any(read_entity(model, layout, wire) is not None for layout in layouts)

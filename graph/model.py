@@ -261,13 +261,18 @@ class Model:
     finds: Mapping[str, Find]
     lookups: Mapping[str, tuple[Access, ...]]
     """For each node type: the ways to its item from the fields that name it."""
-    rivals: Mapping[str, tuple[Layout, ...]] = field(default_factory=dict)
-    """By a layout's name: the layouts of other types whose primary keys might look the same."""
+    rivals: Mapping[tuple[str, str | None], tuple[Layout, ...]] = field(default_factory=dict)
+    """By the name of a layout and of an index (None: the primary key): the layouts of other types that might look the
+    same there."""
 
     @property
     def nodes(self) -> tuple[ItemType, ...]:
         """List the node types in the order of the file."""
         return tuple(item for item in self.items.values() if item.is_node)
+
+    def rivals_of(self, layout: Layout, index: str | None = None) -> tuple[Layout, ...]:
+        """List the layouts of other types that items of a layout might be taken for, by their keys in an index."""
+        return self.rivals.get((layout.name, index), ())
 
     def possible(self, name: str) -> frozenset[str]:
         """List the item types that a type's name may stand for: itself, a union's members, an interface's types."""

@@ -80,7 +80,9 @@ async def _search(operation: Operation, named: Entity) -> Entity | None:
     if found is None:
         return None
     source = _source(operation, found, named.type.name)
-    async for batch in source.batches(Reading(want=1)):
+    # Among other types' items in the partition the first page is likely to hold it; one item at a time would not.
+    sparse = any(operation.model.rivals_of(layout) for layout in named.type.layouts)
+    async for batch in source.batches(Reading(want=1, sparse=sparse)):
         for entry in batch.entries:
             if all(entry.entity.at(path) == value for path, value in named.named.items()):
                 (whole,) = await load(

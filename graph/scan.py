@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from graph.cursor import Position, is_key_position
-from graph.entity import read_entity
+from graph.entity import fits_any, read_entity
 from graph.expressions import AllOf, AnyOf, Compare, Condition, Exists, Function, Not
 from graph.keys import Literal
 from graph.loaders import Operation
 from graph.model import Layout
 from graph.requests import Item, Scan, key_value
-from graph.sources import Batch, Entry, Reading, is_of_rival, not_ours
+from graph.sources import Batch, Entry, Reading, not_ours
 
 SCAN_SEGMENTS = 4
 
@@ -108,7 +108,7 @@ class ScanSource:
             if entity is not None and entity.key is not None:
                 self.operation.prime_item(entity.key, item)
                 return Entry((segment, self._key(segment, item)), entity)
-        if not is_of_rival(self.operation.model, self.layouts, item):
+        if not fits_any(self.operation.model, self._tables[segment // SCAN_SEGMENTS], item):
             self.operation.meter.skipped[self.place] += 1
         return None
 

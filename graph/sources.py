@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from graph.cursor import Position, is_key_position
-from graph.entity import Entity, read_entity
+from graph.entity import Entity, fits_any, read_entity
 from graph.errors import CursorError
 from graph.expressions import AllOf, AnyOf, Compare, Condition, Exists, Not
 from graph.loaders import Operation
@@ -133,7 +133,7 @@ class RangeSource:
         )
 
     def _may_hold_self(self, layout: Layout) -> bool:
-        return any(rival.self_keyed for rival in self.operation.model.rivals.get(layout.name, ()))
+        return any(rival.self_keyed for rival in self.operation.model.rivals_of(layout))
 
     def _filter(self, condition: Condition | None) -> Condition | None:
         own = discriminator(self.operation.model, self.range)
@@ -150,7 +150,7 @@ class RangeSource:
                 if holds is None and key is not None:
                     self.operation.prime_item(key, item)
                 return Entry(self._position(item), entity)
-        if not is_of_rival(model, self.range.layouts, item):
+        if not fits_any(model, index.table, item):
             self.operation.meter.skipped[self.place] += 1
         return None
 
@@ -195,15 +195,8 @@ def discriminator(model: Model, key_range: KeyRange) -> Condition | None:
     """Make the filter on the type attribute, for a range in which only that attribute tells the types apart."""
     layouts = key_range.layouts
     name = model.tables[layouts[0].table].type_attribute
-    if name is None or not any(model.rivals.get(layout.name) for layout in layouts):
+    if name is None or not any(model.rivals_of(layout, key_range.index.name) for layout in layouts):
         return None
     types = dict.fromkeys(model.items[layout.type_name].type_name for layout in layouts)
     tests: tuple[Condition, ...] = tuple(Compare(name, "=", ("S", type_)) for type_ in types)
     return AnyOf((*tests, Not(Exists(name))))
-
-
-def is_of_rival(model: Model, layouts: Sequence[Layout], item: Item) -> bool:
-    """Say whether an item that fits none of the layouts is known to be of another type: nothing to warn of."""
-    return any(
-        read_entity(model, rival, item) is not None for layout in layouts for rival in model.rivals.get(layout.name, ())
-    )

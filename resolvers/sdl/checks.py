@@ -15,9 +15,9 @@ from resolvers.sdl.words import RESERVED_TYPES
 
 def find_rivals(
     declared: Declarations, tables: Mapping[str, Table], items: Mapping[str, ItemType], report: Report
-) -> dict[str, tuple[Layout, ...]]:
+) -> dict[tuple[str, str | None], tuple[Layout, ...]]:
     """Find the layouts whose items may look alike; report those that nothing tells apart."""
-    rivals: dict[str, list[Layout]] = {}
+    rivals: dict[tuple[str, str | None], list[Layout]] = {}
     layouts = [layout for item in items.values() for layout in item.layouts]
     for one, other in combinations(layouts, 2):
         if one.table != other.table or one.type_name == other.type_name:
@@ -25,15 +25,16 @@ def find_rivals(
         table = next(table for table in tables.values() if table.name == one.table)
         names = {items[one.type_name].type_name, items[other.type_name].type_name}
         told_apart = table.type_attribute is not None and len(names) == 2
-        if _overlap(one, other, table.primary):
-            rivals.setdefault(one.name, []).append(other)
-            rivals.setdefault(other.name, []).append(one)
-            if not told_apart and one.self_keyed == other.self_keyed:
-                _report_alike(declared, report, one, other, table)
-        elif not told_apart:
-            for index in table.indexes:
-                if _overlap(one, other, index):
-                    _report_collision(declared, report, one, other, index)
+        colliding = [way for way in table.ways if _overlap(one, other, way)]
+        for way in colliding:
+            rivals.setdefault((one.name, way.name), []).append(other)
+            rivals.setdefault((other.name, way.name), []).append(one)
+        if told_apart or not colliding:
+            continue
+        if colliding[0] is not table.primary:
+            _report_collision(declared, report, one, other, colliding[0])
+        elif one.self_keyed == other.self_keyed:
+            _report_alike(declared, report, one, other, table)
     return {name: tuple(found) for name, found in rivals.items()}
 
 
