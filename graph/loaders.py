@@ -6,14 +6,18 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from aiodataloader import DataLoader, Loader
 
 from graph.client import MAX_TRIES, Meter, Response, back_off, forget_failure
 from graph.errors import StoreError, Throttled
+from graph.keys import KeyValue
 from graph.model import Model
 from graph.requests import BatchGetItem, GetItem, Item, KeyAttributes, Query, Request, Scan, key_value
+
+if TYPE_CHECKING:
+    from graph.collection import Collection
 
 BATCH_GET_KEYS = 100
 
@@ -87,6 +91,8 @@ class Operation:
         self.meter = meter
         self.inverses: dict[tuple[str, str, ItemKey], Any] = {}
         """What a to-one relationship (type, field) of a node leads to, where the way there has shown it already."""
+        self.collections: dict[tuple[str, str | None, KeyValue], Collection] = {}
+        """What is known of partitions that were read together with their node, by table, index and partition key."""
         self._client = client
         self._readers: set[asyncio.Task[Any] | None] = set()
         """The tasks whose requests are outstanding: what they read may lead to more keys."""
@@ -118,7 +124,7 @@ class Operation:
         """Request items and wait for them."""
         return await self.answers(self.request_items(keys))
 
-    def prime_item(self, key: ItemKey, item: Item) -> None:
+    def prime_item(self, key: ItemKey, item: Item | None) -> None:
         """Remember an item that another request brought whole."""
         self._items.prime(key, item)
 

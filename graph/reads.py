@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graph.chain import ChainSource
+from graph.collection import Companion, collect
 from graph.cursor import Position, fingerprint, write_cursor
 from graph.entity import UNKNOWN, Entity, read_entity
 from graph.errors import BudgetExceeded, GraphError, ItemError
@@ -92,12 +93,19 @@ async def _search(operation: Operation, named: Entity) -> Entity | None:
     return None
 
 
-async def lookup(operation: Operation, type_: ItemType, named: Mapping[Path, Any]) -> Entity | None:
-    """Get the node of these key fields, or None. Raises KeyValueError when they cannot make a key."""
+async def lookup(
+    operation: Operation, type_: ItemType, named: Mapping[Path, Any], companions: Sequence[Companion] = ()
+) -> Entity | None:
+    """Get the node of these key fields, or None; what is asked for with it is read along where one Query can.
+
+    Raises: KeyValueError when the fields cannot make a key.
+    """
     entity = Entity(operation.model, type_, named=named)
     if type_.virtual:
         return entity
     with operation.reading():
+        if companions:
+            await collect(operation, entity, companions)
         if entity.key is None:
             return await _search(operation, entity)
     # That the node exists is part of the answer, even when nothing of it is asked for.

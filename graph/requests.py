@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -43,7 +43,7 @@ def _value(value: KeyValue) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class SortRange:
-    """A closed range of sort keys; `prefix` or `equals` when the range is exactly that."""
+    """A closed range of sort keys; `prefix` where the range is exactly the texts that begin so."""
 
     low: KeyValue | None = None
     high: KeyValue | None = None
@@ -70,6 +70,29 @@ class SortRange:
         if self.high is not None and high >= self.high:  # type: ignore[operator]
             return self
         return SortRange(self.low, high)
+
+    @staticmethod
+    def around(ranges: Sequence[SortRange]) -> SortRange:
+        """Make the least range that holds all of these."""
+        lows = [one.low for one in ranges]
+        highs = [one.high for one in ranges]
+        # Keys of one index are all text or all numbers.
+        low = None if None in lows else min(lows)  # type: ignore[type-var]
+        high = None if None in highs else max(highs)  # type: ignore[type-var]
+        return SortRange(low, high)
+
+    def holds(self, other: SortRange) -> bool:
+        """Say whether another range lies within this one."""
+        low_fits = self.low is None or (other.low is not None and self.low <= other.low)  # type: ignore[operator]
+        return low_fits and (self.high is None or (other.high is not None and other.high <= self.high))  # type: ignore[operator]
+
+    def contains(self, value: KeyValue) -> bool:
+        """Say whether a sort key lies in the range."""
+        return self.holds(SortRange(value, value))
+
+    def is_below(self, value: KeyValue) -> bool:
+        """Say whether the range ends before a sort key."""
+        return self.high is not None and self.high < value  # type: ignore[operator]
 
     @property
     def empty(self) -> bool:
@@ -99,10 +122,7 @@ class GetItem:
     table: str
     key: KeyAttributes
     operation = "GetItem"
-
-    @property
-    def index(self) -> str | None:
-        return None
+    index = None
 
     def parameters(self) -> dict[str, Any]:
         """Write the request as DynamoDB's API takes it."""
@@ -116,10 +136,7 @@ class BatchGetItem:
     table: str
     keys: tuple[KeyAttributes, ...]
     operation = "BatchGetItem"
-
-    @property
-    def index(self) -> str | None:
-        return None
+    index = None
 
     def parameters(self) -> dict[str, Any]:
         """Write the request as DynamoDB's API takes it."""
@@ -173,10 +190,7 @@ class Scan:
     start: KeyAttributes | None = None
     count: bool = False
     operation = "Scan"
-
-    @property
-    def index(self) -> str | None:
-        return None
+    index = None
 
     def parameters(self) -> dict[str, Any]:
         """Write the request as DynamoDB's API takes it."""
@@ -206,10 +220,7 @@ class PutItems:
     table: str
     items: tuple[Item, ...]
     operation = "BatchWriteItem"
-
-    @property
-    def index(self) -> str | None:
-        return None
+    index = None
 
     def parameters(self) -> dict[str, Any]:
         """Write the request as DynamoDB's API takes it."""
@@ -222,10 +233,7 @@ class DescribeTable:
 
     table: str
     operation = "DescribeTable"
-
-    @property
-    def index(self) -> str | None:
-        return None
+    index = None
 
     def parameters(self) -> dict[str, Any]:
         """Write the request as DynamoDB's API takes it."""
@@ -239,10 +247,7 @@ class CreateTable:
     table: str
     definition: Mapping[str, Any]
     operation = "CreateTable"
-
-    @property
-    def index(self) -> str | None:
-        return None
+    index = None
 
     def parameters(self) -> dict[str, Any]:
         """Write the request as DynamoDB's API takes it."""

@@ -6,7 +6,7 @@ chain.py follows a path of relationships, scan.py walks a whole table. Paging kn
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -98,6 +98,11 @@ class RangeSource:
         request = self._request(reading)
         if request is None:
             return
+        if (known := self._collected(reading)) is not None:
+            yield known
+            if known.end is None:
+                return
+            request = replace(request, start=self._start(known.end))
         while True:
             response = await self.operation.page(request)
             last = response.get("LastEvaluatedKey")
@@ -110,6 +115,20 @@ class RangeSource:
                 return
             limit = min(LARGEST_LIMIT, (request.limit or SPARSE_LIMIT) * 2) if reading.sparse else request.limit
             request = replace(request, start=self._start(self._position(last)), limit=limit)
+
+    def _collected(self, reading: Reading) -> Batch | None:
+        """Take what a Query for the whole item collection brought already, from the beginning of the range."""
+        index = self.range.index
+        collection = self.operation.collections.get((index.table, index.name, self.range.partition))
+        if collection is None or index.sort_key is None or reading.start is not None or reading.filter is not None:
+            return None
+        part = collection.part(index.sort_key, self.range.sort)
+        if part is None or (reading.descending and not part[1]):
+            return None
+        items, is_all = part
+        end = None if is_all else self._position(items[-1])
+        entries = [entry for item in items if (entry := self.entry(item)) is not None]
+        return Batch(entries[::-1] if reading.descending else entries, 0, end)
 
     def _request(self, reading: Reading) -> Query | None:
         index, sort = self.range.index, self.range.sort

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
 import orjson
 
 from graph import reads
+from graph.collection import Companion
 from graph.entity import Entity
 from graph.errors import IdError
 from graph.keys import KeyValue, Path
@@ -105,8 +106,26 @@ async def nodes(operation: Operation, ids: list[str]) -> list[Entity | None]:
 
 
 async def lookup(
-    operation: Operation, item: ItemType, arguments: Mapping[str, tuple[Path, bool]], values: Mapping[str, Any]
+    operation: Operation,
+    item: ItemType,
+    arguments: Mapping[str, tuple[Path, bool]],
+    values: Mapping[str, Any],
+    selection: Selection,
 ) -> Entity | None:
     """Get the item of these arguments, or None when there is none."""
     named = {path: values[name] for name, (path, _) in arguments.items() if values.get(name) is not None}
-    return await reads.lookup(operation, item, named)
+    return await reads.lookup(operation, item, named, list(_companions(operation, item, selection)))
+
+
+def _companions(operation: Operation, item: ItemType, selection: Selection) -> Iterator[Companion]:
+    """List the relationships whose first page is asked for with the item."""
+    for name, first, below in selection.plain(item.name):
+        relationship = operation.model.relationships.get((item.name, name))
+        if relationship is None:
+            continue
+        if not relationship.many:
+            yield Companion(relationship, 1)
+        elif below.names() & {"edges", "nodes", "pageInfo"}:
+            size = operation.limits.default_page_size if first is None else first
+            if 0 < size <= operation.limits.max_page_size:
+                yield Companion(relationship, size + 1)

@@ -15,7 +15,9 @@ from graphql import (
     InlineFragmentNode,
     SelectionNode,
     SelectionSetNode,
+    ValueNode,
     get_directive_values,
+    value_from_ast_untyped,
 )
 
 Possible = Callable[[str], frozenset[str]]
@@ -48,6 +50,20 @@ class Selection:
     def names(self, type_name: str | None = None) -> frozenset[str]:
         """List the fields selected, without `__typename`; with a type, only those that apply to it."""
         return frozenset(node.name.value for node in self._fields(type_name) if not node.name.value.startswith("__"))
+
+    def plain(self, type_name: str) -> Iterator[tuple[str, int | None, Selection]]:
+        """List the fields that are selected without any argument but `first`: name, `first`, and the selection below."""
+        for node in self._fields(type_name):
+            arguments = {argument.name.value: argument.value for argument in node.arguments or ()}
+            first = arguments.pop("first", None)
+            if not arguments and node.selection_set is not None:
+                below = Selection([node.selection_set], self._fragments, self._variables, self._possible)
+                yield node.name.value, self._integer(first), below
+
+    def _integer(self, node: ValueNode | None) -> int | None:
+        variables: Any = self._variables
+        value = None if node is None else value_from_ast_untyped(node, variables)
+        return value if isinstance(value, int) else None
 
     def child(self, *path: str) -> Selection:
         """Give the selection below a path of fields; an empty one when it is not selected."""

@@ -274,7 +274,7 @@ class TypeBuilder:
         known = lookup_arguments(self._model, item)
 
         async def resolve(_: Any, operation: Operation, arguments: Mapping[str, Any], selection: Selection) -> Any:
-            return await node.lookup(operation, item, known, arguments)
+            return await node.lookup(operation, item, known, arguments, selection)
 
         arguments = []
         for name, (path, required) in known.items():
