@@ -234,6 +234,8 @@ class Find:
     end: str | None = None
     scan: bool = False
     descending: bool = False
+    is_distinct: bool = False
+    """Several partitions are read that may lead to the same node: it is found once, in any or in all of them."""
     description: str | None = None
     deprecation_reason: str | None = None
 

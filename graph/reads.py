@@ -11,6 +11,7 @@ from typing import Any
 from graph.chain import ChainSource
 from graph.collection import Companion, collect
 from graph.cursor import Position, fingerprint, write_cursor
+from graph.distinct import DistinctSource
 from graph.entity import UNKNOWN, Entity, read_entity
 from graph.errors import BudgetExceeded, GraphError, ItemError
 from graph.filters import NO_FILTER, Bound, Filter, bounds, holds, paths, push_down, pushes_all, residue
@@ -149,6 +150,8 @@ class Asked:
     wants_nodes: bool = True
     wants_page: bool = True
     wants_count: bool = False
+    in_all: bool = False
+    """Of several partitions that may lead to the same node every one must, not any: for a find that is distinct."""
 
 
 @dataclass(slots=True)
@@ -206,7 +209,7 @@ async def connection(
     """
     with operation.reading():
         found = await _pattern(operation, pattern, parent, asked)
-        name = fingerprint(*found.identity, asked.where, asked.descending)
+        name = fingerprint(*found.identity, asked.where, asked.descending, asked.in_all)
         window_ = window(arguments, operation.limits, name, found.source)
         page = await _page(operation, found, window_, asked) if asked.wants_page else None
         edges = [] if page is None else [_edge(name, found, entry) for entry in page.entries]
@@ -311,7 +314,7 @@ def _follow(operation: Operation, relationship: Relationship, parent: Entity, as
 
 def _planned(
     operation: Operation, accesses: Sequence[Access], bound: dict[Path, Bound], where: Filter, place: str
-) -> tuple[Source, Filter]:
+) -> tuple[RangeSource | MergeSource, Filter]:
     found = plan(accesses, bound)
     if found is None:
         # The compiler has made sure that the partition is bound; only a value that cannot exist leaves it open.
@@ -319,20 +322,24 @@ def _planned(
     return _source(operation, found, place), residue(where, found.consumed)
 
 
-def _source(operation: Operation, found: Plan, place: str) -> Source:
+def _source(operation: Operation, found: Plan, place: str) -> RangeSource | MergeSource:
     sources = [RangeSource(operation, key_range, place) for key_range in found.ranges]
     return sources[0] if len(sources) == 1 else MergeSource(sources)
 
 
 def _find_pattern(operation: Operation, find: Find, asked: Asked) -> _Pattern:
     type_ = operation.model.items[find.item_types[0]]
+    source: Source
     if find.scan:
         layouts = tuple(
             layout for name in find.item_types for layout in operation.model.items[name].layouts if not layout.mirror
         )
-        source: Source = ScanSource(operation, layouts, f"Query.{find.name}")
+        source = ScanSource(operation, layouts, f"Query.{find.name}")
         return _Pattern(source, ("Query", find.name), find.end, type_, asked.where, operation.limits.scan_budget)
-    source, decided = _planned(operation, find.accesses, bounds(asked.where), asked.where, f"Query.{find.name}")
+    found, decided = _planned(operation, find.accesses, bounds(asked.where), asked.where, f"Query.{find.name}")
+    source = found
+    if find.is_distinct:
+        source = DistinctSource(found if isinstance(found, MergeSource) else MergeSource([found]), asked.in_all)
     return _Pattern(source, ("Query", find.name), find.end, type_, decided, operation.limits.read_budget)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import Enum
 from typing import Any
 
@@ -37,6 +38,7 @@ async def find(operation: Operation, pattern: Find, arguments: Mapping[str, Any]
         )
     )
     asked = _asked(where, _is_descending(arguments, default=pattern.descending), selection)
+    asked = replace(asked, in_all=_plain(arguments.get("match")) == "ALL")
     return await reads.connection(operation, pattern, None, _page(arguments), asked)
 
 
@@ -55,10 +57,12 @@ def _page(arguments: Mapping[str, Any]) -> PageArguments:
 
 
 def _is_descending(arguments: Mapping[str, Any], *, default: bool) -> bool:
-    order = arguments.get("order")
-    if order is None:
-        return default
-    return bool((order.value if isinstance(order, Enum) else order) == "DESC")
+    order = _plain(arguments.get("order"))
+    return default if order is None else bool(order == "DESC")
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else value
 
 
 def _asked(where: Any, descending: bool, selection: Selection) -> Asked:

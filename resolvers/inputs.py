@@ -35,6 +35,13 @@ class SortOrder(Enum):
     DESC = "DESC"
 
 
+class Match(Enum):
+    """The values of the `match` argument."""
+
+    ANY = "ANY"
+    ALL = "ALL"
+
+
 class InputBuilder:
     """Makes each input type once; `scalars` are the classes that stand for scalars and enums."""
 
@@ -43,7 +50,14 @@ class InputBuilder:
         self._scalars = scalars
         self._wheres: dict[str, Any] = {}
         self._filters: dict[str, Any] = {}
+        self._match = strawberry.enum(Match, description="Whether one of several values is enough, or all are needed.")
         self._order = strawberry.enum(SortOrder, description="The direction of a connection's order.")
+
+    def match_argument(self) -> StrawberryArgument:
+        """Make the argument of a find that reads several partitions which may lead to the same node."""
+        return argument(
+            "match", annotation(self._match, _NULLABLE), "Whether one of the values is enough; ANY unless given."
+        )
 
     def connection_arguments(self, item_types: tuple[str, ...], *, is_scan: bool = False) -> list[StrawberryArgument]:
         """Make the arguments that every connection has."""

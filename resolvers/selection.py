@@ -52,7 +52,7 @@ class Selection:
         return frozenset(node.name.value for node in self._fields(type_name) if not node.name.value.startswith("__"))
 
     def plain(self, type_name: str) -> Iterator[tuple[str, int | None, Selection]]:
-        """List the fields that are selected without any argument but `first`: name, `first`, and the selection below."""
+        """List the fields selected without any argument but `first`: the name, `first`, and the selection below."""
         for node in self._fields(type_name):
             arguments = {argument.name.value: argument.value for argument in node.arguments or ()}
             first = arguments.pop("first", None)

@@ -315,7 +315,8 @@ class TypeBuilder:
             annotation(self._connection("Query", find.name, find.type, find)),
             resolve_many,
             self._model.possible,
-            arguments + self._inputs.connection_arguments(find.item_types, is_scan=find.scan),
+            [*arguments, *([self._inputs.match_argument()] if find.is_distinct else [])]
+            + self._inputs.connection_arguments(find.item_types, is_scan=find.scan),
             find.description,
             find.deprecation_reason,
         )

@@ -84,6 +84,7 @@ class Finds:
             end,
             bool(use.get("scan")),
             use.get("sort") == "DESC",
+            _is_distinct(known, ways, end),
             field.description,
             deprecation(field.node),
         )
@@ -230,3 +231,16 @@ class Finds:
                 if any(layout.templates[way.index.partition_key].variables for layout in way.layouts)
             )
         return found
+
+
+def _is_distinct(arguments: tuple[Argument, ...], ways: tuple[Access, ...], end: str | None) -> bool:
+    """Say whether several partitions are read whose items name a node by their whole sort key."""
+    if end is None or not ways:
+        return False
+    several = {argument.path for argument in arguments if argument.type.of is not None}
+    index, layouts = ways[0].index, ways[0].layouts
+    return index.sort_key is not None and all(
+        any(variable.path in several for variable in layout.templates[index.partition_key].variables)
+        and all(variable.path[0] == end for variable in layout.templates[index.sort_key].variables)
+        for layout in layouts
+    )

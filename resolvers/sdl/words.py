@@ -81,10 +81,11 @@ RESERVED_TYPES = {
     "Mutation": "the root of the generated writes",
     "Subscription": "the root of the generated subscriptions",
     "SortOrder": "the enum of the `order` argument",
+    "Match": "the enum of the `match` argument",
     "AttributeCase": "an enum of the model language",
 }
 
-PAGING_ARGUMENTS = ("first", "after", "last", "before", "where", "order")
+PAGING_ARGUMENTS = ("first", "after", "last", "before", "where", "order", "match")
 
 
 def words_schema() -> GraphQLSchema:
