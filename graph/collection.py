@@ -63,6 +63,7 @@ async def collect(operation: Operation, node: Entity, companions: Sequence[Compa
         (own.index.partition_key, own.partition),
         whole.condition(own.index.sort_key),
         limit=limit,
+        consistent=any(companion.relationship.consistent for companion in companions),
     )
     response = await operation.page(request)
     items = tuple(response["Items"])

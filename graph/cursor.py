@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 from decimal import Decimal
 from typing import Any
@@ -11,9 +10,12 @@ from typing import Any
 import orjson
 
 from graph.errors import CursorError
-from graph.scalars import number_text
+from graph.scalars import number_text, storable
 
 VERSION = 1
+
+MAX_DEPTH = 20
+"""A position is nested as deep as a path is long, and Python's own recursion ends at about 1,000."""
 
 Position = tuple[Any, ...]
 """The place of an item among those that a source reads: key values, with the source's own numbering around them."""
@@ -37,39 +39,30 @@ def read_cursor(cursor: str, connection: str, argument: str) -> Position:
 
     Raises: CursorError when the cursor is damaged, of another version, or was issued for another connection.
     """
-    content = _decode_text(cursor)
-    if not isinstance(content, list) or len(content) != 3 or content[0] != VERSION:
-        raise CursorError(_damaged(cursor, argument))
-    if content[1] != connection:
-        raise CursorError(
-            f"the cursor given as `{argument}` belongs to another connection: expected one that this very field "
-            "returned "
-            "with the same `where` and `order` arguments, got one that was issued elsewhere. Start again without it"
-        )
-    position = _decode(content[2])
-    if not isinstance(position, tuple):
-        raise CursorError(_damaged(cursor, argument))
-    return position
-
-
-def _decode_text(cursor: str) -> Any:
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
-        raw = base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True)
+        content = orjson.loads(base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True))
+        _, issuer, encoded = content
+        position = _decode(encoded)
         # A lenient reader would let several texts stand for one cursor: accept only the one that we write.
-        if base64.urlsafe_b64encode(raw).decode().rstrip("=") != cursor:
-            return None
-        return orjson.loads(raw)
-    except (binascii.Error, ValueError):
-        return None
+        if not isinstance(position, tuple) or write_cursor(position, issuer) != cursor:
+            raise ValueError("not as we write it")
+    except (ValueError, TypeError):
+        raise CursorError(_damaged(cursor, argument)) from None
+    if issuer != connection:
+        raise CursorError(
+            f"the cursor given as `{argument}` belongs to another connection: expected one that this very field "
+            "returned with the same `where` and `order` arguments, got one that was issued elsewhere. Start again "
+            "without it"
+        )
+    return position
 
 
 def _damaged(cursor: str, argument: str) -> str:
     shown = cursor if len(cursor) <= 40 else cursor[:40] + "…"
     return (
         f"`{argument}` is not a cursor of this API: expected the `cursor`, `startCursor` or `endCursor` of an "
-        "earlier page, "
-        f"got {shown!r}"
+        f"earlier page, got {shown!r}"
     )
 
 
@@ -79,15 +72,14 @@ def _encode(value: Any) -> Any:
     return {"N": number_text(value)} if isinstance(value, Decimal) else value
 
 
-def _decode(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(_decode(entry) for entry in value)
+def _decode(value: Any, depth: int = MAX_DEPTH) -> Any:
+    if isinstance(value, list) and depth:
+        return tuple(_decode(entry, depth - 1) for entry in value)
     if isinstance(value, dict):
-        try:
-            return Decimal(value["N"])
-        except (KeyError, ArithmeticError, TypeError):
-            return None
-    return value
+        return storable(value.get("N"))
+    if isinstance(value, (str, int)) and not isinstance(value, bool):
+        return value
+    raise ValueError("neither a key's value nor a number of ours")
 
 
 def is_key_position(position: Any, length: int) -> bool:

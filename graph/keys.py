@@ -10,7 +10,7 @@ from itertools import chain, product
 from typing import Any
 
 from graph.errors import KeyValueError
-from graph.scalars import Scalar, TextOrder, date_time_to_epoch, epoch_to_date_time, number_text
+from graph.scalars import Scalar, TextOrder, date_time_to_epoch, epoch_to_date_time, number_text, storable
 
 Path = tuple[str, ...]
 """The fields that lead from an item to a variable: ("number",), or ("container", "number") through a reference."""
@@ -24,6 +24,9 @@ AFTER_ALL = "\U0010ffff"
 """Sorts after every continuation of a prefix: DynamoDB orders text by its UTF-8 bytes."""
 
 FORMATS = ("lower", "epoch")
+EPOCH_DIGITS = 10
+MAX_DIGITS = 38
+MAX_SHARDS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +68,32 @@ class Variable:
             return rf"\d{{{int(self.format)}}}"
         return r"-?\d+" if self.format == "epoch" else self.scalar.pattern
 
+    @property
+    def is_free(self) -> bool:
+        """Say whether any text at all can stand here."""
+        return self.pattern == ".+?"
+
     def text(self, value: Any) -> str:
         """Write a value for the key. Raises KeyValueError when it cannot stand there."""
         if self.format == "epoch":
-            return str(date_time_to_epoch(value))
+            # Ten digits are what a time since 2001 has anyway; the times before it are padded to keep the order.
+            expected = "a time from 1970-01-01T00:00:00Z to 2286-11-20T17:46:39Z"
+            return self._padded(str(date_time_to_epoch(value)), EPOCH_DIGITS, expected, value)
         text = self.scalar.to_text(value)
         if self.format == "lower":
             return text.lower()
-        if self.format.isdigit():
-            if text.startswith("-") or not text.isdigit() or len(text) > int(self.format):
-                raise KeyValueError(
-                    f"{self.name} is kept in a key with {int(self.format)} digits, so that text order is number order: "
-                    f"expected a whole number from 0 to {'9' * int(self.format)}, got {text}"
-                )
-            return text.zfill(int(self.format))
+        if self.format:
+            digits = int(self.format)
+            return self._padded(text, digits, f"a whole number from 0 to {'9' * digits}", text)
         return text
+
+    def _padded(self, text: str, digits: int, expected: str, value: Any) -> str:
+        if not text.isdigit() or len(text) > digits:
+            raise KeyValueError(
+                f"{self.name} is kept in a key with {digits} digits, so that text order is number order: expected "
+                f"{expected}, got {value}"
+            )
+        return text.zfill(digits)
 
     def value(self, text: str) -> Any:
         """Read a value back from the key's text. Raises ValueError when the text is not one."""
@@ -112,38 +126,22 @@ class Template:
 
     source: str
     parts: tuple[Part, ...]
+    variables: tuple[Variable, ...] = field(init=False, repr=False, compare=False)
+    """The variables in order, without the shards."""
+    is_number: bool = field(init=False, repr=False, compare=False)
+    """The key attribute is of type N: the template is one numeric field alone."""
     _regex: re.Pattern[str] = field(init=False, repr=False, compare=False)
-    _paths: tuple[Path, ...] = field(init=False, repr=False, compare=False)
+    _groups: tuple[tuple[int, Variable], ...] = field(init=False, repr=False, compare=False)
+    """The group of each variable, those first that lose nothing."""
 
     def __post_init__(self) -> None:
-        pattern = ""
-        paths: list[Path] = []
-        for part in self.parts:
-            if isinstance(part, Literal):
-                pattern += re.escape(part.text)
-            elif isinstance(part, Shard):
-                pattern += r"\d+"
-            elif part.path in paths:
-                pattern += f"(?P=v{paths.index(part.path)})"
-            else:
-                pattern += f"(?P<v{len(paths)}>{part.pattern})"
-                paths.append(part.path)
-        object.__setattr__(self, "_regex", re.compile(pattern, re.DOTALL))
-        object.__setattr__(self, "_paths", tuple(paths))
-
-    @property
-    def variables(self) -> tuple[Variable, ...]:
-        """List the variables in order, without the shards."""
-        return tuple(part for part in self.parts if isinstance(part, Variable))
-
-    @property
-    def is_number(self) -> bool:
-        """Say whether the key attribute is of type N: the template is one numeric field alone."""
-        return len(self.parts) == 1 and isinstance(self.parts[0], Variable) and self._is_bare_number(self.parts[0])
-
-    @staticmethod
-    def _is_bare_number(part: Variable) -> bool:
-        return part.scalar.numeric and not part.format
+        variables = tuple(part for part in self.parts if isinstance(part, Variable))
+        is_number = len(self.parts) == 1 and any(part.scalar.numeric and not part.format for part in variables)
+        object.__setattr__(self, "variables", variables)
+        object.__setattr__(self, "is_number", is_number)
+        object.__setattr__(self, "_regex", re.compile(_pattern(self.parts), re.DOTALL | re.ASCII))
+        groups = sorted(enumerate(variables, 1), key=lambda group: group[1].lossy)
+        object.__setattr__(self, "_groups", tuple(groups))
 
     def format(self, values: Mapping[Path, Any], *, limit: int = PARTITION_KEY_BYTES) -> KeyValue:
         """Make the key of these values.
@@ -151,17 +149,26 @@ class Template:
         Raises: KeyValueError when a value is missing, empty, too long, or would read back differently.
         """
         if self.is_number:
-            (variable,) = self.variables
-            return Decimal(number_text(_required(values, variable)))
+            return self._number(self.variables[0], values)
         text = "".join(self._text(part, values) for part in self.parts)
-        self._refuse_unreadable(text, values)
-        size_bytes = len(text.encode())
+        try:
+            size_bytes = len(text.encode())
+        except UnicodeEncodeError:
+            raise KeyValueError(f"the key {self.source!r} must be valid Unicode text, got {text!r}") from None
         if size_bytes > limit:
             raise KeyValueError(
                 f"the key {self.source!r} may hold {limit} bytes, the values given make {size_bytes}: shorten "
                 f"{', '.join(variable.name for variable in self.variables)}"
             )
+        self._refuse_unreadable(text, values)
         return text
+
+    @staticmethod
+    def _number(variable: Variable, values: Mapping[Path, Any]) -> Decimal:
+        try:
+            return storable(_required(values, variable))
+        except ValueError as error:
+            raise KeyValueError(f"{variable.name} is a key: expected {error}, got {values[variable.path]!r}") from None
 
     def _text(self, part: Part, values: Mapping[Path, Any]) -> str:
         if isinstance(part, Literal):
@@ -174,10 +181,6 @@ class Template:
         return text
 
     def _refuse_unreadable(self, text: str, values: Mapping[Path, Any]) -> None:
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise KeyValueError(f"the key {self.source!r} must be valid Unicode text, got {text!r}") from None
         parsed = self.parse(text)
         for variable in self.variables:
             back = None if parsed is None else parsed[variable.path]
@@ -189,31 +192,54 @@ class Template:
 
     def parse(self, key: KeyValue) -> dict[Path, Any] | None:
         """Read the values back from a key, or None when the key has another shape."""
-        if self.is_number:
-            return {self._paths[0]: self.variables[0].scalar.from_text(str(key))} if isinstance(key, Decimal) else None
-        match = self._regex.fullmatch(key) if isinstance(key, str) else None
-        if match is None:
+        if isinstance(key, Decimal) is not self.is_number:
             return None
+        values: dict[Path, Any] = {}
         try:
-            return {
-                variable.path: variable.value(match[f"v{self._paths.index(variable.path)}"])
-                for variable in self.variables
-            }
-        except ValueError:
+            match = self._regex.fullmatch(number_text(storable(key)) if isinstance(key, Decimal) else key)
+            if match is None:
+                return None
+            for group, variable in self._groups:
+                text = match[group]
+                value = values.setdefault(variable.path, variable.value(text))
+                # One node, one key: text that we would write otherwise, like 007 for 7, is of another shape.
+                if not variable.lossy and variable.text(value) != text:
+                    return None
+        except (ValueError, KeyValueError):
             return None
-
-    def leading(self, values: Mapping[Path, Any]) -> Iterator[tuple[Part, str]]:
-        """Walk the parts whose text is known, up to the first that is not."""
-        for part in self.parts:
-            if isinstance(part, Variable) and part.path not in values:
-                return
-            if isinstance(part, Shard) and shard_path(part) not in values:
-                return
-            yield part, self._text(part, values)
+        return values
 
     def prefix(self, values: Mapping[Path, Any]) -> str:
         """Write the key up to the first variable that is not known: what a begins_with may ask for."""
-        return "".join(text for _, text in self.leading(values))
+        text = ""
+        for part in self.parts:
+            if not isinstance(part, Literal) and _path(part) not in values:
+                break
+            text += self._text(part, values)
+        return text
+
+
+def _pattern(parts: tuple[Part, ...]) -> str:
+    """Write the regular expression of a key, with a group for each variable.
+
+    It is cut before each variable that can hold any text. A piece between two of those is right wherever it fits
+    first, for the later one can hold the rest: the atomic groups `(?>…)` keep `re` from trying every other place,
+    which takes time to the power of the number of variables.
+    """
+    pieces = [""]
+    for part in parts:
+        if isinstance(part, Variable):
+            if part.is_free:
+                pieces.append("")
+            pieces[-1] += f"({part.pattern})"
+        else:
+            pieces[-1] += re.escape(part.text) if isinstance(part, Literal) else r"\d+"
+    head, *free = pieces
+    return head + "".join(f"(?>{piece})" for piece in free[:-1]) + "".join(free[-1:])
+
+
+def _path(part: Variable | Shard) -> Path:
+    return part.path if isinstance(part, Variable) else shard_path(part)
 
 
 def shard_path(shard: Shard) -> Path:
@@ -244,8 +270,9 @@ class TemplateSyntaxError(ValueError):
 
 
 _HOLE = re.compile(
-    r"\{\s*(?:shard\(\s*(?P<count>\d+)\s*(?:,\s*(?P<by>\w+(?:\.\w+)*)\s*)?\)"
-    r"|(?P<names>[A-Za-z_]\w*(?:\.\w+)*)\s*(?::\s*(?P<format>\w+))?)\s*\}"
+    r"\{\s*(?:shard\(\s*(?P<count>\d{1,9})\s*(?:,\s*(?P<by>\w+(?:\.\w+)*)\s*)?\)"
+    r"|(?P<names>[A-Za-z_]\w*(?:\.\w+)*)\s*(?::\s*(?P<format>\w{1,40}))?)\s*\}",
+    re.ASCII,
 )
 
 
@@ -269,23 +296,35 @@ def read_template(source: str) -> tuple[Literal | Hole | Shard, ...]:
                 "{field}, {reference.field}, {field:lower}, {field:epoch}, {field:012}, {shard(15)} or {shard(15, "
                 "field)}"
             )
-        parts.append(_hole(match))
+        parts.append(_hole(source, match))
         position = match.end()
     if not parts:
         raise TemplateSyntaxError("a template may not be empty: DynamoDB refuses empty keys")
     return tuple(parts)
 
 
-def _hole(match: re.Match[str]) -> Hole | Shard:
+def _hole(source: str, match: re.Match[str]) -> Hole | Shard:
     if match["count"]:
+        if not 1 <= int(match["count"]) <= MAX_SHARDS:
+            raise TemplateSyntaxError(
+                f"the template {source!r} has {match['count']} shards: expected from 1 to {MAX_SHARDS}, for "
+                "a page reads them all"
+            )
         return Shard(int(match["count"]), tuple(match["by"].split(".")) if match["by"] else None)
-    return Hole(tuple(match["names"].split(".")), match["format"] or "")
+    format_ = match["format"] or ""
+    if format_.isdigit() and not 1 <= int(format_) <= MAX_DIGITS:
+        raise TemplateSyntaxError(
+            f"the template {source!r} pads {match['names']} to {format_} digits: expected from 1 to {MAX_DIGITS}, "
+            "as many as a number can have"
+        )
+    return Hole(tuple(match["names"].split(".")), format_)
 
 
 # --- telling templates apart --------------------------------------------------------------------------------------
 
 _DIGIT, _ANY = "digit", "any"
 Spelling = tuple[tuple[str, bool], ...]
+_INTEGERS: list[Spelling] = [((_DIGIT, True),), (("-", False), (_DIGIT, True))]
 
 
 def overlap(one: Template, other: Template) -> bool:
@@ -329,7 +368,9 @@ def _alternatives(part: Part) -> list[Spelling]:
     if part.format.isdigit():
         return [((_DIGIT, False),) * int(part.format)]
     if part.format == "epoch" or part.scalar.name in ("Int", "BigInt"):
-        return [((_DIGIT, True),)]
+        return _INTEGERS
+    if part.scalar.numeric:
+        return [*_INTEGERS, *((*integer, (".", False), (_DIGIT, True)) for integer in _INTEGERS)]
     if part.scalar.name == "Date":
         return [_spell("0000-00-00", digits=True)]
     if part.scalar.name == "DateTime":
@@ -347,5 +388,5 @@ def _share_letter(one: str, other: str) -> bool:
     if _ANY in (one, other):
         return True
     if _DIGIT in (one, other):
-        return all(letter == _DIGIT or letter in "0123456789-" for letter in (one, other))
+        return all(letter == _DIGIT or letter in "0123456789" for letter in (one, other))
     return one == other

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -89,6 +90,8 @@ class Operation:
         self.model = model
         self.limits = limits
         self.meter = meter
+        self.now = int(time.time())
+        """The second in which the operation began: what has expired by then is not there."""
         self.inverses: dict[tuple[str, str, ItemKey], Any] = {}
         """What a to-one relationship (type, field) of a node leads to, where the way there has shown it already."""
         self.collections: dict[tuple[str, str | None, KeyValue], Collection] = {}

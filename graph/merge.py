@@ -132,7 +132,7 @@ class _Head:
 
 def replace_range(source: RangeSource, sort: SortRange) -> RangeSource:
     """Give the same source over another range of its sort key."""
-    return RangeSource(source.operation, replace(source.range, sort=sort), source.place)
+    return replace(source, range=replace(source.range, sort=sort))
 
 
 def _take_certain(heads: list[_Head], descending: bool) -> list[Entry]:

@@ -131,6 +131,8 @@ class ItemType:
     virtual: bool = False
     interfaces: tuple[str, ...] = ()
     description: str | None = None
+    expiry: str | None = None
+    """The attribute that says from which second on an item no longer exists."""
 
     @property
     def references(self) -> tuple[Field, ...]:
@@ -204,6 +206,8 @@ class Relationship:
     needs: tuple[Path, ...] = ()
     """What must be known of the source before it can be read: the paths below `start` that bind the partition."""
     path: tuple[Relationship, ...] = ()
+    consistent: bool = False
+    """Read consistently: from the table or a local index."""
     inverses: tuple[str, ...] = ()
     """The to-one relationships of the target that lead straight back to the source."""
 
@@ -234,6 +238,7 @@ class Find:
     end: str | None = None
     scan: bool = False
     descending: bool = False
+    consistent: bool = False
     is_distinct: bool = False
     """Several partitions are read that may lead to the same node: it is found once, in any or in all of them."""
     description: str | None = None

@@ -18,11 +18,11 @@ from graph.filters import NO_FILTER, Bound, Filter, bounds, holds, paths, push_d
 from graph.keys import Path
 from graph.loaders import Operation
 from graph.merge import MergeSource
-from graph.model import Access, FieldKind, Find, ItemType, Relationship
+from graph.model import FieldKind, Find, ItemType, Relationship
 from graph.paging import Keep, Page, PageArguments, Window, read_page, window
 from graph.planner import Plan, plan
 from graph.scan import ScanSource
-from graph.sources import Entry, RangeSource, Reading, Source
+from graph.sources import Entry, RangeSource, Reading, Source, read_live
 
 Needs = Callable[[str], frozenset[str]]
 """What the query selects of a node, by the name of its type: only what is asked for is read."""
@@ -68,10 +68,11 @@ async def load(operation: Operation, entities: Sequence[Entity | None], needs: N
 
 def _of_type(operation: Operation, named: Entity, item: Mapping[str, Any]) -> Entity | None:
     for layout in named.type.layouts:
-        entity = read_entity(operation.model, layout, item)
+        entity = read_live(operation, layout, item)
         if entity is not None:
             return entity
-    operation.meter.skipped[named.type.name] += 1
+    if not any(read_entity(operation.model, layout, item) for layout in named.type.layouts):
+        operation.meter.skipped[named.type.name] += 1
     return None
 
 
@@ -291,7 +292,7 @@ def _follow(operation: Operation, relationship: Relationship, parent: Entity, as
         for path in relationship.needs:
             bound[(relationship.start, *path)] = Bound(values=(parent.at(path),))
         place = f"{relationship.source}.{relationship.name}"
-        return _planned(operation, relationship.accesses, bound, asked.where, place)
+        return _planned(operation, relationship, bound, asked.where, place)
     head, *rest = relationship.path
     outer, _ = _follow(operation, head, parent, Asked(descending=asked.descending))
     tail = (
@@ -313,17 +314,17 @@ def _follow(operation: Operation, relationship: Relationship, parent: Entity, as
 
 
 def _planned(
-    operation: Operation, accesses: Sequence[Access], bound: dict[Path, Bound], where: Filter, place: str
+    operation: Operation, pattern: Relationship | Find, bound: dict[Path, Bound], where: Filter, place: str
 ) -> tuple[RangeSource | MergeSource, Filter]:
-    found = plan(accesses, bound)
+    found = plan(pattern.accesses, bound)
     if found is None:
         # The compiler has made sure that the partition is bound; only a value that cannot exist leaves it open.
         raise ItemError(f"{place} cannot be read: the item at hand lacks a field that its partition key is made of")
-    return _source(operation, found, place), residue(where, found.consumed)
+    return _source(operation, found, place, consistent=pattern.consistent), residue(where, found.consumed)
 
 
-def _source(operation: Operation, found: Plan, place: str) -> RangeSource | MergeSource:
-    sources = [RangeSource(operation, key_range, place) for key_range in found.ranges]
+def _source(operation: Operation, found: Plan, place: str, *, consistent: bool = False) -> RangeSource | MergeSource:
+    sources = [RangeSource(operation, key_range, place, consistent) for key_range in found.ranges]
     return sources[0] if len(sources) == 1 else MergeSource(sources)
 
 
@@ -336,7 +337,7 @@ def _find_pattern(operation: Operation, find: Find, asked: Asked) -> _Pattern:
         )
         source = ScanSource(operation, layouts, f"Query.{find.name}")
         return _Pattern(source, ("Query", find.name), find.end, type_, asked.where, operation.limits.scan_budget)
-    found, decided = _planned(operation, find.accesses, bounds(asked.where), asked.where, f"Query.{find.name}")
+    found, decided = _planned(operation, find, bounds(asked.where), asked.where, f"Query.{find.name}")
     source = found
     if find.is_distinct:
         source = DistinctSource(found if isinstance(found, MergeSource) else MergeSource([found]), asked.in_all)

@@ -159,6 +159,7 @@ class Query:
     start: KeyAttributes | None = None
     descending: bool = False
     count: bool = False
+    consistent: bool = False
     operation = "Query"
 
     def parameters(self) -> dict[str, Any]:
@@ -175,6 +176,8 @@ class Query:
         _add_reading(parameters, self, holders)
         if self.descending:
             parameters["ScanIndexForward"] = False
+        if self.consistent:
+            parameters["ConsistentRead"] = True
         return parameters
 
 

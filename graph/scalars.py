@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from enum import Enum
 from typing import Any
 
@@ -24,7 +25,7 @@ class TextOrder(Enum):
     SECONDS = "same order down to the second: a range is widened to whole seconds and filtered again"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Scalar:
     """One scalar type.
 
@@ -33,7 +34,6 @@ class Scalar:
     """
 
     name: str
-    expected: str
     check: Callable[[Any], Any]
     read: Callable[[AttributeValue], Any]
     write: Callable[[Any], AttributeValue]
@@ -48,6 +48,10 @@ class Scalar:
     """DynamoDB's comparison of the attribute agrees with ours, so that a filter may be left to it."""
     values: tuple[str, ...] = ()
     """All values of an enum."""
+
+    def __repr__(self) -> str:
+        # A filter's text names its connection in every process alike: nothing of where the functions lie in memory.
+        return f"Scalar({self.name})"
 
 
 def _only(letter: str) -> Callable[[AttributeValue], Any]:
@@ -81,13 +85,40 @@ def _read_id(value: AttributeValue) -> str:
     raise ValueError("type S or N")
 
 
-def _int(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, str)):
-        raise ValueError("an integer")
+_NUMBER = re.compile(r"[-+]?[\d.]+(?:[Ee][-+]?\d+)?", re.ASCII)
+
+
+def storable(value: Any, expected: str = "a decimal number of at most 38 digits, best as a string") -> Decimal:
+    """Take a number as DynamoDB keeps it: 38 digits, from 1E-130 to 9.9E+125 in size. Raises ValueError."""
     try:
-        return int(value)
-    except ValueError:
-        raise ValueError("an integer") from None
+        text = str(value)
+        number = Decimal(text)
+    except (ValueError, ArithmeticError):
+        raise ValueError(expected) from None
+    digits = "".join(map(str, number.as_tuple().digits)).strip("0")
+    # Decimal reads much that is no number elsewhere: NaN, 1_000, digits of other scripts.
+    if isinstance(value, bool) or not _NUMBER.fullmatch(text) or len(digits) > 38:
+        raise ValueError(expected)
+    if digits and not -130 <= number.adjusted() <= 125:
+        raise ValueError(expected)
+    return number if digits else Decimal(0)
+
+
+def number_text(value: Any) -> str:
+    """Write a number the one way that equal numbers share: no exponent, no trailing zeros."""
+    # Not by normalize(), which rounds to the 28 digits of the decimal context: DynamoDB keeps 38.
+    text = format(value if isinstance(value, Decimal) else Decimal(str(value)), "f")
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def _int(value: Any) -> int:
+    expected = "an integer of at most 38 digits"
+    number = storable(value, expected)
+    if number != number.to_integral_value():
+        raise ValueError(expected)
+    return int(number)
 
 
 def _read_int(value: AttributeValue) -> int:
@@ -98,28 +129,7 @@ def _read_int(value: AttributeValue) -> int:
 
 
 def _float(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise ValueError("a number")
-    return float(value)
-
-
-def number_text(value: Any) -> str:
-    """Write a number the one way that equal numbers share: no exponent, no trailing zeros."""
-    number = value if isinstance(value, Decimal) else Decimal(str(value))
-    text = format(number.normalize(), "f")
-    return "0" if text == "-0" else text
-
-
-def _decimal(value: Any) -> Decimal:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
-        raise ValueError("a decimal number, best as a string")
-    try:
-        number = Decimal(str(value))
-    except InvalidOperation:
-        raise ValueError("a decimal number, best as a string") from None
-    if not number.is_finite() or len(number.normalize().as_tuple().digits) > 38:
-        raise ValueError("a finite number of at most 38 digits")
-    return number
+    return float(storable(value, "a number, 0 or from 1E-130 to 9.9E+125 in size"))
 
 
 def _bool(value: Any) -> bool:
@@ -134,38 +144,49 @@ def _bool_from_text(text: str) -> bool:
     raise ValueError("true or false")
 
 
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+
 def _date(value: Any) -> str:
-    try:
-        return date.fromisoformat(_string(value)).isoformat()
-    except ValueError:
-        raise ValueError("a date like 2022-07-19") from None
+    if isinstance(value, str) and _DATE.fullmatch(value):
+        with suppress(ValueError):
+            return date.fromisoformat(value).isoformat()
+    raise ValueError("a date like 2022-07-19")
 
 
-_DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+_DATE_TIME = re.compile(_DATE.pattern + r"[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def instant(text: str) -> datetime:
-    """Read a date and time with its offset. Raises ValueError when it is not one (RFC 3339)."""
-    if not _DATE_TIME.fullmatch(text):
-        raise ValueError("a date and time with offset, like 2022-07-19T17:59:58Z")
-    return datetime.fromisoformat(text.upper().replace("Z", "+00:00"))
+    """Read a date and time with its offset, to the microsecond. Raises ValueError when it is not one (RFC 3339)."""
+    if _DATE_TIME.fullmatch(text):
+        with suppress(ValueError):
+            return datetime.fromisoformat(text.upper().replace("Z", "+00:00"))
+    raise ValueError("a date and time with offset, like 2022-07-19T17:59:58Z")
 
 
 def date_time_text(moment: datetime) -> str:
-    """Write a moment in UTC, with as much of a fraction as it has."""
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    """Write a moment in UTC, with as much of a fraction as it has. Raises ValueError outside the years 1 to 9999."""
+    try:
+        return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    except OverflowError:
+        raise ValueError("a date and time between the years 1 and 9999") from None
 
 
 def _date_time(value: Any) -> str:
     return date_time_text(instant(_string(value)))
 
 
+def _as_written(text: str) -> str:
+    instant(text)
+    return text
+
+
 def _read_date_time(value: AttributeValue) -> str:
     """Read ISO text, or seconds since 1970 as many tables keep them (milliseconds when too large for seconds)."""
     if "S" in value:
-        text = str(value["S"])
-        instant(text)
-        return text
+        return _as_written(value["S"])
     if "N" in value:
         seconds = Decimal(value["N"])
         return epoch_to_date_time(seconds / 1000 if abs(seconds) > 10**11 else seconds)
@@ -175,14 +196,14 @@ def _read_date_time(value: AttributeValue) -> str:
 def epoch_to_date_time(seconds: Decimal | int) -> str:
     """Write seconds since 1970 as a date and time in UTC."""
     try:
-        return date_time_text(datetime.fromtimestamp(float(seconds), UTC))
-    except (OverflowError, OSError, ValueError):
+        return date_time_text(_EPOCH + timedelta(microseconds=int(Decimal(seconds) * 10**6)))
+    except OverflowError:
         raise ValueError("seconds since 1970") from None
 
 
 def date_time_to_epoch(text: str) -> int:
     """Count the whole seconds since 1970 of a date and time."""
-    return int(instant(text).timestamp() // 1)
+    return (instant(text) - _EPOCH) // timedelta(seconds=1)
 
 
 def _base64(value: Any) -> str:
@@ -196,7 +217,7 @@ def _base64(value: Any) -> str:
 def _plain_number(text: str) -> int | float | str:
     """Turn a DynamoDB number into a JSON number where that loses nothing, else leave its text."""
     number = Decimal(text)
-    if number == number.to_integral_value() and abs(number) < 2**63:
+    if number == number.to_integral_value() and -(2**63) <= number < 2**63:
         return int(number)
     as_float = float(number)
     return as_float if Decimal(repr(as_float)) == number else text
@@ -225,7 +246,7 @@ def write_json(value: Any) -> AttributeValue:
     if isinstance(value, bool):
         return {"BOOL": value}
     if isinstance(value, (int, float, Decimal)):
-        return {"N": number_text(value)}
+        return _number(value)
     if isinstance(value, str):
         return {"S": value}
     if isinstance(value, Mapping):
@@ -240,16 +261,15 @@ def _text(value: Any) -> AttributeValue:
 
 
 def _number(value: Any) -> AttributeValue:
-    return {"N": number_text(value)}
+    return {"N": number_text(storable(value))}
 
 
-ID = Scalar("ID", "a string or an integer", _id, _read_id, _text, str, str, ".+?", TextOrder.FREE, same_in_store=False)
-STRING = Scalar("String", "a string", _string, _only("S"), _text, str, str, ".+?", TextOrder.FREE)
-INT = Scalar("Int", "an integer", _int, _read_int, _number, str, int, r"-?\d+", TextOrder.NONE, numeric=True)
-BIG_INT = Scalar("BigInt", "an integer", _int, _read_int, _number, str, int, r"-?\d+", TextOrder.NONE, numeric=True)
+ID = Scalar("ID", _id, _read_id, _text, str, str, ".+?", TextOrder.FREE, same_in_store=False)
+STRING = Scalar("String", _string, _only("S"), _text, str, str, ".+?", TextOrder.FREE)
+INT = Scalar("Int", _int, _read_int, _number, str, int, r"-?\d+", TextOrder.NONE, numeric=True)
+BIG_INT = Scalar("BigInt", _int, _read_int, _number, str, int, r"-?\d+", TextOrder.NONE, numeric=True)
 FLOAT = Scalar(
     "Float",
-    "a number",
     _float,
     lambda value: float(_only("N")(value)),
     _number,
@@ -261,8 +281,7 @@ FLOAT = Scalar(
 )
 DECIMAL = Scalar(
     "Decimal",
-    "a decimal number",
-    _decimal,
+    storable,
     lambda value: Decimal(_only("N")(value)),
     _number,
     number_text,
@@ -273,7 +292,6 @@ DECIMAL = Scalar(
 )
 BOOLEAN = Scalar(
     "Boolean",
-    "true or false",
     _bool,
     _only("BOOL"),
     lambda value: {"BOOL": value},
@@ -284,31 +302,28 @@ BOOLEAN = Scalar(
 )
 DATE = Scalar(
     "Date",
-    "a date like 2022-07-19",
     _date,
     lambda value: _date(_only("S")(value)),
     _text,
     str,
     _date,
-    r"\d{4}-\d\d-\d\d",
+    _DATE.pattern,
     TextOrder.FIXED,
 )
 DATE_TIME = Scalar(
     "DateTime",
-    "a date and time with offset, like 2022-07-19T17:59:58Z",
     _date_time,
     _read_date_time,
     _text,
     str,
-    lambda text: (instant(text), text)[1],
-    r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)",
+    _as_written,
+    _DATE_TIME.pattern,
     TextOrder.SECONDS,
     comparable=instant,
     same_in_store=False,
 )
 JSON = Scalar(
     "JSON",
-    "a JSON value",
     lambda value: value,
     read_json,
     write_json,
@@ -321,7 +336,6 @@ JSON = Scalar(
 )
 BASE64 = Scalar(
     "Base64",
-    "standard base64",
     _base64,
     _only("B"),
     lambda value: {"B": value},
@@ -352,7 +366,6 @@ def enum_scalar(name: str, values: tuple[str, ...]) -> Scalar:
     read_text = _only("S")
     return Scalar(
         name,
-        expected,
         check,
         lambda value: check(read_text(value)),
         _text,

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from graph.cursor import Position, is_key_position
-from graph.entity import fits_any, read_entity
+from graph.entity import fits_any
 from graph.expressions import AllOf, AnyOf, Compare, Condition, Exists, Function, Not
 from graph.keys import Literal
 from graph.loaders import Operation
 from graph.model import Layout
 from graph.requests import Item, Scan, key_value
-from graph.sources import Batch, Entry, Reading, not_ours
+from graph.sources import Batch, Entry, Reading, not_expired, not_ours, read_live
 
 SCAN_SEGMENTS = 4
 
@@ -104,7 +104,7 @@ class ScanSource:
 
     def _entry(self, segment: int, item: Item) -> Entry | None:
         for layout in self.layouts:
-            entity = read_entity(self.operation.model, layout, item)
+            entity = read_live(self.operation, layout, item)
             if entity is not None and entity.key is not None:
                 self.operation.prime_item(entity.key, item)
                 return Entry((segment, self._key(segment, item)), entity)
@@ -131,6 +131,8 @@ class ScanSource:
         return sum(await asyncio.gather(*(self._count(segment, condition) for segment in segments)))
 
     async def _count(self, segment: int, condition: Condition | None) -> int:
+        alive = not_expired(self.operation, self.layouts)
+        condition = AllOf((alive, condition)) if alive and condition else alive or condition
         request = replace(self._request(segment, None, condition), count=True)
         total: int = 0
         while True:

@@ -6,8 +6,9 @@ chain.py follows a path of relationships, scan.py walks a whole table. Paging kn
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Protocol
 
 from graph.cursor import Position, is_key_position
@@ -85,6 +86,7 @@ class RangeSource:
     operation: Operation
     range: KeyRange
     place: str
+    consistent: bool = False
     _names: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -149,6 +151,7 @@ class RangeSource:
             limit=min(limit, LARGEST_LIMIT + 1),
             start=None if reading.start is None or reading.inclusive else self._start(reading.start),
             descending=reading.descending,
+            consistent=self.consistent,
         )
 
     def _may_hold_self(self, layout: Layout) -> bool:
@@ -163,7 +166,7 @@ class RangeSource:
         model, index = self.operation.model, self.range.index
         holds = None if index.projection is Projection.ALL else frozenset(item)
         for layout in self.range.layouts:
-            entity = read_entity(model, layout, item, holds)
+            entity = read_live(self.operation, layout, item, holds)
             if entity is not None:
                 key = entity.key
                 if holds is None and key is not None:
@@ -197,6 +200,8 @@ class RangeSource:
 
     async def count(self, condition: Condition | None) -> int:
         """Count with Select=COUNT. Cost: one Query for each megabyte that the range holds."""
+        alive = not_expired(self.operation, self.range.layouts)
+        condition = AllOf((alive, condition)) if alive and condition else alive or condition
         request = self._request(Reading(want=1, filter=condition))
         assert request is not None
         request = replace(request, limit=None, count=True)
@@ -219,3 +224,24 @@ def discriminator(model: Model, key_range: KeyRange) -> Condition | None:
     types = dict.fromkeys(model.items[layout.type_name].type_name for layout in layouts)
     tests: tuple[Condition, ...] = tuple(Compare(name, "=", ("S", type_)) for type_ in types)
     return AnyOf((*tests, Not(Exists(name))))
+
+
+def read_live(operation: Operation, layout: Layout, item: Item, holds: frozenset[str] | None = None) -> Entity | None:
+    """Take an item as one of a layout, unless it has expired: DynamoDB deletes such items when it finds the time."""
+    entity = read_entity(operation.model, layout, item, holds)
+    return None if entity is None or _has_expired(entity, operation.now) else entity
+
+
+def _has_expired(entity: Entity, now: int) -> bool:
+    expiry = entity.wire.get(entity.type.expiry or "", {}).get("N")
+    return expiry is not None and Decimal(expiry) <= now
+
+
+def not_expired(operation: Operation, layouts: Sequence[Layout]) -> Condition | None:
+    """Make the filter that keeps a COUNT from counting expired items."""
+    names = {operation.model.items[layout.type_name].expiry for layout in layouts}
+    tests = tuple(
+        AnyOf((Not(Exists(name)), Compare(name, ">", ("N", str(operation.now)))))
+        for name in sorted(filter(None, names))
+    )
+    return AllOf(tests) if tests else None

@@ -58,7 +58,7 @@ def differences(table: Table, description: Mapping[str, Any]) -> Iterator[str]:
             f"{' and '.join(_names(table.primary))}: mend @table(partitionKey: …, sortKey: …)"
         )
     existing = {
-        index["IndexName"]: _keys(index)
+        index["IndexName"]: index
         for kind in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes")
         for index in described.get(kind) or ()
     }
@@ -67,11 +67,26 @@ def differences(table: Table, description: Mapping[str, Any]) -> Iterator[str]:
         if name not in existing:
             known = ", ".join(f"`{other}`" for other in existing) or "none"
             yield f"the table `{table.name}` has no index `{name}`: it has {known}. Add it to the table, or mend @index"
-        elif existing[name] != _names(index):
+        elif _keys(existing[name]) != _names(index):
             yield (
-                f"the key of the index `{name}` is {' and '.join(existing[name])}, and the model says "
+                f"the key of the index `{name}` is {' and '.join(_keys(existing[name]))}, and the model says "
                 f"{' and '.join(_names(index))}: mend @index(partitionKey: …, sortKey: …)"
             )
+        elif lacking := _not_projected(table, index, existing[name]["Projection"]):
+            yield (
+                f"the index `{name}` does not hold {lacking}, as the model says, and what it lacks would read as null: "
+                "mend @index(projection: …)"
+            )
+
+
+def _not_projected(table: Table, index: Index, described: Mapping[str, Any]) -> str:
+    """Name the attributes that an index lacks of what the model expects to find in it."""
+    if described["ProjectionType"] == "ALL" or index.projection is Projection.KEYS_ONLY:
+        return ""
+    if isinstance(index.projection, Projection):
+        return "all attributes"
+    held = {*_names(index), *table.key_attributes, *described.get("NonKeyAttributes", ())}
+    return ", ".join(sorted(index.projection - held))
 
 
 def _names(index: Index) -> tuple[str, ...]:

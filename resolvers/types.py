@@ -299,6 +299,8 @@ class TypeBuilder:
         arguments = [
             argument(entry.name, annotation(self._classes[entry.type.named], entry.type)) for entry in find.arguments
         ]
+        if find.is_distinct:
+            arguments.append(self._inputs.match_argument())
         if not find.many:
             type_ = annotation(self._classes[find.type.named], TypeRef(False))
             return resolver_field(
@@ -310,13 +312,13 @@ class TypeBuilder:
                 find.description,
                 find.deprecation_reason,
             )
+        arguments += self._inputs.connection_arguments(find.item_types, is_scan=find.scan)
         return resolver_field(
             find.name,
             annotation(self._connection("Query", find.name, find.type, find)),
             resolve_many,
             self._model.possible,
-            [*arguments, *([self._inputs.match_argument()] if find.is_distinct else [])]
-            + self._inputs.connection_arguments(find.item_types, is_scan=find.scan),
+            arguments,
             find.description,
             find.deprecation_reason,
         )

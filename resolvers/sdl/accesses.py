@@ -36,6 +36,11 @@ def accesses(
     return tuple(access for _, access in sorted(found, key=lambda entry: entry[0]))
 
 
+def strong(ways: tuple[Access, ...]) -> tuple[Access, ...]:
+    """Keep the ways that can be read consistently: a global index is always a little behind."""
+    return tuple(way for way in ways if way.index.name is None or way.index.local)
+
+
 def paths_of(layouts: Iterable[Layout]) -> set[Path]:
     """List every path that the keys of layouts are made of."""
     return {

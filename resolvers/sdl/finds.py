@@ -8,7 +8,7 @@ from graphql import InputValueDefinitionNode
 
 from graph.keys import Path
 from graph.model import Access, Argument, FieldKind, Find, ItemType, RangeInput, Table
-from resolvers.sdl.accesses import SOME_VALUE, accesses, paths_of
+from resolvers.sdl.accesses import SOME_VALUE, accesses, paths_of, strong
 from resolvers.sdl.declarations import Declarations, DeclaredField, deprecation, type_ref
 from resolvers.sdl.report import Report, listed, near
 from resolvers.sdl.templates import Templates
@@ -71,6 +71,13 @@ class Finds:
             ways: tuple[Access, ...] = ()
         else:
             ways = self._find_accesses(field, item_types, known)
+            if ways and use.get("consistent") and not strong(ways):
+                self._report.add(
+                    use.at("consistent"),
+                    f"{where} is read from the index `{ways[0].index.name}`, and a global index cannot be read "
+                    "consistently: remove `consistent`",
+                )
+            ways = strong(ways) if use.get("consistent") else ways
             if not ways:
                 return None
         return Find(
@@ -84,6 +91,7 @@ class Finds:
             end,
             bool(use.get("scan")),
             use.get("sort") == "DESC",
+            bool(use.get("consistent")),
             _is_distinct(known, ways, end),
             field.description,
             deprecation(field.node),

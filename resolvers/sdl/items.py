@@ -70,7 +70,24 @@ class Items:
             bool(uses[0].get("virtual")),
             type_.interfaces,
             type_.description,
+            self._expiry(type_, fields),
         )
+
+    def _expiry(self, type_: DeclaredType, fields: dict[str, Field]) -> str | None:
+        """Give the attribute of the field that is marked @ttl."""
+        marked = [field for field in type_.fields.values() if "ttl" in field.directives]
+        for field in marked:
+            if field.type.of is not None or field.type.name not in ("Int", "BigInt", "DateTime"):
+                self._report.add(
+                    field.node,
+                    f"`{type_.name}.{field.name}` is {field.type}, and DynamoDB expires items by a number of seconds "
+                    "since 1970: expected DateTime, Int or BigInt for @ttl",
+                )
+        if len(marked) > 1:
+            self._report.add(
+                marked[1].node, f"`{type_.name}` has two @ttl fields, and a table has one TTL attribute: keep one"
+            )
+        return fields[marked[0].name].attribute if marked else None
 
     def _table_of(self, use: Directive) -> Table | None:
         if not self._tables:

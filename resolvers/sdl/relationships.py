@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from graph.keys import Path
 from graph.model import Access, ItemType, Relationship, Table
-from resolvers.sdl.accesses import SOME_VALUE, accesses, paths_of
+from resolvers.sdl.accesses import SOME_VALUE, accesses, paths_of, strong
 from resolvers.sdl.declarations import Declarations, DeclaredField
 from resolvers.sdl.report import Report, listed, near
 
@@ -85,6 +85,16 @@ class Relationships:
         candidates = self._candidates(source, field, targets)
         if len(candidates) == 1:
             (found,) = candidates
+            consistent = bool(use.get("consistent"))
+            ways = strong(found.accesses) if consistent else found.accesses
+            if not ways:
+                self._report.add(
+                    use.at("consistent"),
+                    f"`{source}.{field.name}` is read from the index `{found.accesses[0].index.name}`, and a global "
+                    "index cannot be read consistently: remove `consistent`, or keep the items where the table or a local "
+                    "index leads to them",
+                )
+                return None
             return Relationship(
                 source,
                 field.name,
@@ -93,8 +103,9 @@ class Relationships:
                 field.type.of is not None,
                 found.start,
                 found.end,
-                found.accesses,
+                ways,
                 found.needs,
+                consistent=consistent,
             )
         self._report_candidates(source, field, targets, candidates)
         return None

@@ -8,7 +8,7 @@ from resolvers.sdl.report import Report, listed, near
 
 
 def read_tables(declared: Declarations, report: Report, rename: str | None) -> tuple[dict[str, Table], dict[str, str]]:
-    """Make the tables and their attribute cases, by the names that the file uses; `rename` serves another as the first."""
+    """Make the tables and attribute cases, by the names in the file; `rename` serves another table as the first."""
     uses = [directive for name, directive in declared.schema if name == "table"]
     if not uses:
         report.add(

@@ -54,16 +54,28 @@ directive @edge(
 directive @indexed(by: String!, partition: String, sort: String) repeatable on OBJECT
 
 """A link to other nodes."""
-directive @relationship(through: String, from: String, path: String) on FIELD_DEFINITION
+directive @relationship(
+  through: String
+  from: String
+  path: String
+  consistent: Boolean = false
+) on FIELD_DEFINITION
 
 """The stored attribute's name; for a field that names a node, how the attribute names it."""
 directive @attribute(name: String, ref: String) on FIELD_DEFINITION
 
 """A named access pattern."""
-directive @find(sort: SortOrder = ASC, scan: Boolean = false) on FIELD_DEFINITION
+directive @find(
+  sort: SortOrder = ASC
+  scan: Boolean = false
+  consistent: Boolean = false
+) on FIELD_DEFINITION
 
 """A stored counter of other items or of a number in them."""
 directive @count(of: String!) on FIELD_DEFINITION
+
+"""The second from which on the item no longer exists: DynamoDB deletes it some time later."""
+directive @ttl on FIELD_DEFINITION
 
 scalar DateTime
 scalar Date
