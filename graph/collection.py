@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from graph.bounds import Bound
 from graph.entity import Entity
-from graph.filters import Bound
 from graph.loaders import Operation
 from graph.model import Relationship
 from graph.planner import KeyRange, plan
@@ -51,14 +51,14 @@ async def collect(operation: Operation, node: Entity, companions: Sequence[Compa
     ranges, limit = [own.sort], 1
     for companion in companions:
         key_range = _range_of(node, companion.relationship)
-        if key_range is not None and (key_range.index, key_range.partition) == (own.index, own.partition):
+        if key_range is not None and _place(key_range) == _place(own):
             ranges.append(key_range.sort)
             limit += companion.want
     if len(ranges) == 1:
         return
     whole = SortRange.around(ranges)
     request = Query(
-        own.index.table,
+        own.table,
         own.index.name,
         (own.index.partition_key, own.partition),
         whole.condition(own.index.sort_key),
@@ -68,7 +68,7 @@ async def collect(operation: Operation, node: Entity, companions: Sequence[Compa
     response = await operation.page(request)
     items = tuple(response["Items"])
     collection = Collection(whole, items, "LastEvaluatedKey" not in response)
-    operation.collections[own.index.table, own.index.name, own.partition] = collection
+    operation.collections[own.table, own.index.name, own.partition] = collection
     _prime(operation, node, own, collection)
 
 
@@ -93,3 +93,7 @@ def _prime(operation: Operation, node: Entity, own: KeyRange, collection: Collec
     part = collection.part(own.index.sort_key, own.sort)
     if part is not None and part[1]:
         operation.prime_item(node.key, part[0][0] if part[0] else None)
+
+
+def _place(key_range: KeyRange) -> tuple[str, str | None, object]:
+    return key_range.table, key_range.index.name, key_range.partition

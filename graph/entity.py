@@ -141,14 +141,19 @@ class Entity:
     def _key_from_wire(self) -> tuple[str, KeyAttributes]:
         assert self.layout is not None
         names = self.model.tables[self.layout.table].key_attributes
-        return self.layout.table, tuple((name, key_value(self.wire[name])) for name in names)
+        return self._table(self.layout), tuple((name, key_value(self.wire[name])) for name in names)
+
+    def _table(self, layout: Layout) -> str:
+        """Name the table of the item: for a time series that of its period."""
+        period = self.model.tables[layout.table].period
+        return layout.table if period is None else period.name(self.at((period.field,)))
 
     def _key_from_values(self) -> tuple[str, KeyAttributes] | None:
         for layout in self.type.layouts:
             templates = [(name, layout.templates[name]) for name in self.model.tables[layout.table].key_attributes]
             if all(variable.path in self.paths for _, template in templates for variable in template.variables):
                 limits = (PARTITION_KEY_BYTES, SORT_KEY_BYTES)
-                return layout.table, tuple(
+                return self._table(layout), tuple(
                     (name, template.format(self.paths, limit=limit))
                     for (name, template), limit in zip(templates, limits, strict=False)
                 )

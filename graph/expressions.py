@@ -122,6 +122,7 @@ def render(condition: Condition, holders: Placeholders) -> str:
 
     Source: DynamoDB developer guide, "Condition and filter expressions, operators, and functions".
     """
+    condition = _plain(condition)
     match condition:
         case Compare(attribute, comparator, value):
             return f"{holders.name(attribute)} {comparator} {holders.value(value)}"
@@ -135,20 +136,25 @@ def render(condition: Condition, holders: Placeholders) -> str:
             name = holders.name(attribute)
             null = holders.value(("S", "NULL"))
             return f"attribute_exists({name}) AND NOT attribute_type({name}, {null})"
-        case Not(Not(inner)):
-            return render(inner, holders)
         case Not(inner):
             return f"NOT {_nested(inner, holders)}"
         case AllOf(conditions) | AnyOf(conditions):
-            if len(conditions) == 1:
-                return render(conditions[0], holders)
             word = " AND " if isinstance(condition, AllOf) else " OR "
             return word.join(_nested(part, holders) for part in conditions)
 
 
 def _nested(condition: Condition, holders: Placeholders) -> str:
     """Write a condition as part of another one."""
-    while isinstance(condition, (AllOf, AnyOf)) and len(condition.conditions) == 1:
-        condition = condition.conditions[0]
     text = render(condition, holders)
-    return f"({text})" if isinstance(condition, (AllOf, AnyOf, Exists)) else text
+    return f"({text})" if isinstance(_plain(condition), (AllOf, AnyOf, Exists)) else text
+
+
+def _plain(condition: Condition) -> Condition:
+    """Take off what says nothing: all or any of one condition, and not of not."""
+    match condition:
+        case AllOf((only,)) | AnyOf((only,)):
+            return _plain(only)
+        case Not(inner):
+            inner = _plain(inner)
+            return inner.condition if isinstance(inner, Not) else Not(inner)
+    return condition

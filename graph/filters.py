@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from graph import expressions
+from graph.bounds import Bound
 from graph.entity import UNKNOWN, Entity
 from graph.expressions import Condition, value_of
 from graph.keys import Path
@@ -48,26 +49,6 @@ class Never:
 
 Filter = Test | Every | Some | Never
 NO_FILTER = Every()
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """What is known of a variable: one of some values, a range, or a prefix."""
-
-    values: tuple[Any, ...] | None = None
-    low: Any = None
-    high: Any = None
-    low_open: bool = False
-    high_open: bool = False
-    prefix: str | None = None
-    clashes: bool = False
-    """Some test on the path did not fit in beside the others: a key condition alone cannot stand for all of them."""
-
-    @property
-    def is_one_condition(self) -> bool:
-        """Say whether a single key condition can stand for all tests on the path."""
-        ranged = self.low is not None or self.high is not None
-        return not self.clashes and (self.values is not None) + ranged + (self.prefix is not None) == 1
 
 
 def conjuncts(filter_: Filter) -> Iterator[Filter]:

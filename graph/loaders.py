@@ -187,7 +187,7 @@ class Operation:
         if len(keys) == 1:
             response = await self._client.send(GetItem(table, keys[0]), self.meter)
             return {keys[0]: response["Item"]} if "Item" in response else {}
-        names = self.model.tables[table].key_attributes
+        names = [name for name, _ in keys[0]]
         found: dict[KeyAttributes, Item] = {}
         attempt = 0
         while keys:

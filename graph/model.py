@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from graph.keys import Path, Template
+from graph.periods import Period
 from graph.scalars import AttributeValue, Scalar
 
 
@@ -28,6 +29,8 @@ class Index:
     sort_key: str | None
     projection: Projection | frozenset[str] = Projection.ALL
     local: bool = False
+    period: Period | None = None
+    """For a time series: which period each of its tables holds; `table` is then the pattern of their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,11 @@ class Table:
     primary: Index
     indexes: tuple[Index, ...]
     type_attribute: str | None = None
+
+    @property
+    def period(self) -> Period | None:
+        """Give the period of a time series' tables."""
+        return self.primary.period
 
     @property
     def key_attributes(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from decimal import Decimal
 from itertools import product
 from typing import Any
 
-from graph.filters import Bound
+from graph.bounds import Bound
 from graph.keys import AFTER_ALL, KeyValue, Literal, Part, Path, Shard, Template, Variable, shard_path
 from graph.model import Access, Index, Layout
 from graph.requests import SortRange
@@ -31,6 +31,7 @@ class KeyRange:
     """
 
     index: Index
+    table: str
     partition: KeyValue
     sort: SortRange
     layouts: tuple[Layout, ...]
@@ -74,7 +75,8 @@ def plan(accesses: Iterable[Access], bounds: Bounds) -> Plan | None:
         return None
     _, access, sorts = best
     ranges = [
-        KeyRange(access.index, partition, sort_range, (layout,), merge_from)
+        KeyRange(access.index, table, partition, sort_range, (layout,), merge_from)
+        for table in _tables(access.index, bounds)
         for layout, sort in zip(access.layouts, sorts, strict=True)
         for partition in _partitions(layout.templates[access.index.partition_key], bounds)
         for sort_range, merge_from in sort.ranges
@@ -86,6 +88,11 @@ def plan(accesses: Iterable[Access], bounds: Bounds) -> Plan | None:
         )
     )
     return Plan(access.index, tuple(_share_partitions(ranges)), consumed)
+
+
+def _tables(index: Index, bounds: Bounds) -> tuple[str, ...]:
+    """Name the tables to read: one, or for a time series those of the periods that the bounds reach."""
+    return (index.table,) if index.period is None else index.period.names(bounds.get((index.period.field,)))
 
 
 def is_bound(template: Template, bounds: Bounds) -> bool:
@@ -276,9 +283,9 @@ def _number(value: Any) -> Decimal:
 
 def _share_partitions(ranges: list[KeyRange]) -> Iterator[KeyRange]:
     """Read the layouts that share a partition with one Query over their common prefix, where all are plain prefixes."""
-    groups: dict[KeyValue, list[KeyRange]] = {}
+    groups: dict[tuple[str, KeyValue], list[KeyRange]] = {}
     for key_range in ranges:
-        groups.setdefault(key_range.partition, []).append(key_range)
+        groups.setdefault((key_range.table, key_range.partition), []).append(key_range)
     for group in groups.values():
         names = {layout.name for key_range in group for layout in key_range.layouts}
         if len(names) == 1 or any(key_range.sort.prefix is None for key_range in group):

@@ -8,13 +8,14 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graph.bounds import Bound
 from graph.chain import ChainSource
 from graph.collection import Companion, collect
 from graph.cursor import Position, fingerprint, write_cursor
 from graph.distinct import DistinctSource
 from graph.entity import UNKNOWN, Entity, read_entity
 from graph.errors import BudgetExceeded, GraphError, ItemError
-from graph.filters import NO_FILTER, Bound, Filter, bounds, holds, paths, push_down, pushes_all, residue
+from graph.filters import NO_FILTER, Filter, bounds, holds, paths, push_down, pushes_all, residue
 from graph.keys import Path
 from graph.loaders import Operation
 from graph.merge import MergeSource

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Protocol
 
+from graph.client import Response
 from graph.cursor import Position, is_key_position
 from graph.entity import Entity, fits_any, read_entity
-from graph.errors import CursorError
+from graph.errors import CursorError, TableMissing
 from graph.expressions import AllOf, AnyOf, Compare, Condition, Exists, Not
 from graph.loaders import Operation
 from graph.model import Layout, Model, Projection
@@ -106,7 +107,7 @@ class RangeSource:
                 return
             request = replace(request, start=self._start(known.end))
         while True:
-            response = await self.operation.page(request)
+            response = await self._page(request)
             last = response.get("LastEvaluatedKey")
             entries = [entry for item in response["Items"] if (entry := self.entry(item)) is not None]
             if reading.inclusive and reading.start is not None:
@@ -118,10 +119,19 @@ class RangeSource:
             limit = min(LARGEST_LIMIT, (request.limit or SPARSE_LIMIT) * 2) if reading.sparse else request.limit
             request = replace(request, start=self._start(self._position(last)), limit=limit)
 
+    async def _page(self, request: Query) -> Response:
+        try:
+            return await self.operation.page(request)
+        except TableMissing:
+            # A period in which nothing happened has no table.
+            if self.range.index.period is None:
+                raise
+            return {"Items": [], "Count": 0, "ScannedCount": 0}
+
     def _collected(self, reading: Reading) -> Batch | None:
         """Take what a Query for the whole item collection brought already, from the beginning of the range."""
         index = self.range.index
-        collection = self.operation.collections.get((index.table, index.name, self.range.partition))
+        collection = self.operation.collections.get((self.range.table, index.name, self.range.partition))
         if collection is None or index.sort_key is None or reading.start is not None or reading.filter is not None:
             return None
         part = collection.part(index.sort_key, self.range.sort)
@@ -143,7 +153,7 @@ class RangeSource:
         # A node's own item may lie among its edges; one item more makes up for it without another round.
         limit += any(self._may_hold_self(layout) for layout in self.range.layouts)
         return Query(
-            table=index.table,
+            table=self.range.table,
             index=index.name,
             partition=(index.partition_key, self.range.partition),
             sort=sort.condition(index.sort_key) if index.sort_key else None,
@@ -207,7 +217,7 @@ class RangeSource:
         request = replace(request, limit=None, count=True)
         total: int = 0
         while True:
-            response = await self.operation.page(request)
+            response = await self._page(request)
             total += response["Count"]
             last = response.get("LastEvaluatedKey")
             if last is None:

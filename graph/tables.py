@@ -9,12 +9,12 @@ from graph.model import Index, Model, Projection, Table
 from graph.requests import CreateTable
 
 
-def create_table(model: Model, table: Table) -> CreateTable:
-    """Build the request that makes a table of the model, with every index that it names."""
+def create_table(model: Model, table: Table, name: str | None = None) -> CreateTable:
+    """Build the request that makes a table of the model with its indexes; `name` is one of a time series' tables."""
     ways = table.ways
     names = dict.fromkeys(name for way in ways for name in (way.partition_key, way.sort_key) if name)
     definition: dict[str, Any] = {
-        "TableName": table.name,
+        "TableName": name or table.name,
         "BillingMode": "PAY_PER_REQUEST",
         "AttributeDefinitions": [
             {"AttributeName": name, "AttributeType": _attribute_type(model, table, name)} for name in names
@@ -27,7 +27,7 @@ def create_table(model: Model, table: Table) -> CreateTable:
                 {"IndexName": index.name, "KeySchema": _key_schema(index), "Projection": _projection(index)}
                 for index in indexes
             ]
-    return CreateTable(table.name, definition)
+    return CreateTable(name or table.name, definition)
 
 
 def _key_schema(index: Index) -> list[dict[str, str]]:

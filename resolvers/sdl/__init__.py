@@ -120,6 +120,7 @@ def _build(declared: Declarations, report: Report, table: str | None) -> Model:
         checks.check_edges(declared, items, report)
         checks.check_key_types(declared, items, report)
         checks.check_virtual(declared, items, report)
+        checks.check_periods(declared, made_tables, items, report)
         checks.check_names(declared, items, finds, report)
     report.raise_if_any()
     return Model(

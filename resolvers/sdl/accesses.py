@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from graph.filters import Bound
+from graph.bounds import Bound
 from graph.keys import Path
 from graph.model import Access, Layout, Table
 from graph.planner import is_bound

@@ -172,3 +172,24 @@ def check_names(
                 declared.query.fields[find.name].node,
                 f"`Query.{find.name}` is taken: it is {lookups[find.name]}. Rename the field",
             )
+
+
+def check_periods(
+    declared: Declarations, tables: Mapping[str, Table], items: Mapping[str, ItemType], report: Report
+) -> None:
+    """Report types of a time series whose key does not say in which of its tables an item lies."""
+    for item in items.values():
+        for layout in item.layouts:
+            table = next(table for table in tables.values() if table.name == layout.table)
+            if table.period is None:
+                continue
+            held = {variable.path for name in table.key_attributes for variable in layout.templates[name].variables}
+            field = item.fields.get(table.period.field)
+            fits = field is not None and field.scalar is not None and field.scalar.name in ("Date", "DateTime")
+            if not fits or (table.period.field,) not in held:
+                report.add(
+                    declared.items[item.name].uses("node", "edge")[0].node,
+                    f"`{item.name}` lies in {table.name!r}, a table for each {table.period.format}: expected a field "
+                    f"`{table.period.field}` of type Date! or DateTime! in its key, which then says in "
+                    "which table the item lies",
+                )

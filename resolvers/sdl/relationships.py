@@ -90,9 +90,9 @@ class Relationships:
             if not ways:
                 self._report.add(
                     use.at("consistent"),
-                    f"`{source}.{field.name}` is read from the index `{found.accesses[0].index.name}`, and a global "
-                    "index cannot be read consistently: remove `consistent`, or keep the items where the table or a local "
-                    "index leads to them",
+                    f"`{source}.{field.name}` is read from the index `{found.accesses[0].index.name}`, and "
+                    "a global index cannot be read consistently: remove `consistent`, or keep the items where the table or "
+                    "a local index leads to them",
                 )
                 return None
             return Relationship(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from graph.model import Index, Projection, Table
+from graph.periods import FORMATS, Period
 from resolvers.sdl.declarations import Declarations, Directive
 from resolvers.sdl.report import Report, listed, near
 
@@ -46,11 +50,9 @@ def _index(use: Directive, table: str) -> Index:
 
 
 def _table(use: Directive, stored: str, indexes: list[Index], report: Report) -> Table:
-    primary = Index(stored, None, use.get("partitionKey"), use.get("sortKey"))
-    renamed = tuple(
-        Index(stored, index.name, index.partition_key, index.sort_key, index.projection, index.local)
-        for index in indexes
-    )
+    period = _period(use, stored, report)
+    primary = Index(stored, None, use.get("partitionKey"), use.get("sortKey"), period=period)
+    renamed = tuple(replace(index, table=stored, period=period) for index in indexes)
     return Table(stored, primary, renamed, use.get("type"))
 
 
@@ -66,3 +68,18 @@ def _check_indexes(uses: list[tuple[Directive, Index]], table: Table, report: Re
                 f"a local index shares the table's partition key: expected `{table.primary.partition_key}`, got "
                 f"`{index.partition_key}`",
             )
+
+
+def _period(use: Directive, name: str, report: Report) -> Period | None:
+    """Read the period that the name of a time series' table says, like `events_{time:yyyyMM}`."""
+    if "{" not in name:
+        return None
+    match = re.fullmatch(r"([^{}]*)\{(\w+):(\w+)\}([^{}]*)", name)
+    if match is None or match[3] not in FORMATS:
+        report.add(
+            use.at("name"),
+            f"the table's name {name!r} holds a period that cannot be read: expected one field with one of the formats "
+            f"{listed(FORMATS)}, like events_{{time:yyyyMM}}",
+        )
+        return None
+    return Period(match[2], match[3], match[1], match[4])
