@@ -36,16 +36,15 @@ class ChainSource:
         an outer one is corrected by what the first lists held.
         """
         outer_start, inner_start = reading.start or (None, None)
-        outer_reading = replace(
-            reading, start=outer_start, inclusive=outer_start is not None, filter=None, sparse=False
-        )
+        outer_reading = replace(reading, start=outer_start, inclusive=outer_start is not None, filter=None)
         found, lists = 0, 0
         async with aclosing(self.outer.batches(outer_reading)) as batches:  # type: ignore[type-var]
             async for batch in batches:
                 todo = batch.entries
                 evaluated = batch.evaluated
                 while todo:
-                    width = self._width(reading.want - found, found, lists)
+                    # Under a filter nobody knows how many of them will do: twice as many lists each time.
+                    width = max(1, 2 * lists) if reading.sparse else self._width(reading.want - found, found, lists)
                     heads, todo = todo[:width], todo[width:]
                     inner = [
                         self._inner(head, inner_start if head.position == outer_start else None, reading)

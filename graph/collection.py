@@ -79,7 +79,8 @@ def _own_range(operation: Operation, node: Entity) -> KeyRange | None:
 
 
 def _range_of(node: Entity, relationship: Relationship) -> KeyRange | None:
-    if relationship.path or any(path not in node.named for path in relationship.needs):
+    relationship = relationship.path[0] if relationship.path else relationship
+    if any(path not in node.named for path in relationship.needs):
         return None
     bound = {(relationship.start, *path): Bound(values=(node.named[path],)) for path in relationship.needs}
     found = plan(relationship.accesses, bound)

@@ -54,8 +54,12 @@ class Table:
 
     @property
     def ways(self) -> tuple[Index, ...]:
-        """List every way into the table, its own key first, local indexes before global ones."""
-        return (self.primary, *sorted(self.indexes, key=lambda index: not index.local))
+        """List every way into the table: its own key, local indexes, then global ones, those that hold all first."""
+
+        def rank(index: Index) -> tuple[bool, bool]:
+            return not index.local, index.projection is not Projection.ALL
+
+        return (self.primary, *sorted(self.indexes, key=rank))
 
     def position_attributes(self, index: Index) -> tuple[str, ...]:
         """List the attributes that, with the index's partition key, place an item in the index: what a cursor holds."""
@@ -230,6 +234,8 @@ class Argument:
     scalar: Scalar
     range_fields: tuple[str, str] | None = None
     """For an argument of an input type: the fields that hold the inclusive bounds, from and to."""
+    description: str | None = None
+    deprecation_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +266,7 @@ class RangeInput:
     name: str
     fields: Mapping[str, TypeRef]
     description: str | None = None
+    field_descriptions: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

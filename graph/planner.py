@@ -197,7 +197,8 @@ def _sort_choices(template: Template, position: int, bounds: Bounds) -> tuple[st
         return None
     bound = bounds.get(part.path)
     if bound is not None and bound.values is not None:
-        return tuple(dict.fromkeys(part.text(value) for value in bound.values))
+        # In the key's own order, so that the ranges are, and with them their merge.
+        return tuple(sorted({part.text(value) for value in bound.values}))
     if part.scalar.values and any(
         isinstance(later, Variable) and later.path in bounds for later in template.parts[position + 1 :]
     ):

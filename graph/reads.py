@@ -196,6 +196,8 @@ class _Pattern:
     where: Filter
     budget: int
     inverses: tuple[str, ...] = ()
+    start: str = ""
+    """At the end of a path: the field of the items read that names the node before."""
 
 
 async def connection(
@@ -215,8 +217,7 @@ async def connection(
         window_ = window(arguments, operation.limits, name, found.source)
         page = await _page(operation, found, window_, asked) if asked.wants_page else None
         edges = [] if page is None else [_edge(name, found, entry) for entry in page.entries]
-        if parent is not None:
-            _prime_inverses(operation, found, parent, edges)
+        _prime_inverses(operation, found, parent, edges)
         loading = begin_load(
             operation, [edge.node for edge in edges], asked.needs if asked.wants_nodes else nothing_needed
         )
@@ -252,12 +253,18 @@ def _edge(name: str, found: _Pattern, entry: Entry) -> Edge:
     return Edge(name, entry.position, entry.entity, _target(found, entry))
 
 
-def _prime_inverses(operation: Operation, found: _Pattern, parent: Entity, edges: list[Edge]) -> None:
-    """Tell each node's to-one relationship back to the parent what it leads to: the way here has just shown it."""
-    for inverse in found.inverses:
-        for edge in edges:
-            if edge.node is not None and (key := edge.node.key) is not None:
-                operation.inverses.setdefault((edge.node.type.name, inverse, key), parent)
+def _prime_inverses(operation: Operation, found: _Pattern, parent: Entity | None, edges: list[Edge]) -> None:
+    """Tell each node's to-one relationships back to where it was found from what they lead to."""
+    for edge in edges if found.inverses else ():
+        origin = edge.item.end(found.start) if found.start else parent
+        if edge.node is not None and origin is not None:
+            _prime(operation, edge.node, found.inverses, origin)
+
+
+def _prime(operation: Operation, node: Entity, inverses: tuple[str, ...], origin: Entity) -> None:
+    for inverse in inverses:
+        if (key := node.key) is not None:
+            operation.inverses.setdefault((node.type.name, inverse, key), origin)
 
 
 async def _pattern(operation: Operation, pattern: Relationship | Find, parent: Entity | None, asked: Asked) -> _Pattern:
@@ -274,7 +281,8 @@ async def _pattern(operation: Operation, pattern: Relationship | Find, parent: E
         operation.model.items[last.item_types[0]],
         decided,
         operation.limits.read_budget,
-        pattern.inverses,
+        last.inverses,
+        last.start if pattern.path else "",
     )
 
 
@@ -301,17 +309,15 @@ def _follow(operation: Operation, relationship: Relationship, parent: Entity, as
         if len(rest) > 1
         else rest[0]
     )
-    decided = asked.where
 
     def follow(entity: Entity) -> Source | None:
-        nonlocal decided
         node = entity if head.end is None else entity.end(head.end)
         if node is None:
             return None
-        source, decided = _follow(operation, tail, node, asked)
-        return source
+        _prime(operation, node, head.inverses, parent)
+        return _follow(operation, tail, node, asked)[0]
 
-    return ChainSource(operation.model, outer, follow), decided
+    return ChainSource(operation.model, outer, follow), asked.where
 
 
 def _planned(

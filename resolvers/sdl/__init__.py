@@ -2,134 +2,96 @@
 
 from __future__ import annotations
 
-from graphql import (
-    DirectiveNode,
-    DocumentNode,
-    GraphQLError,
-    GraphQLSyntaxError,
-    Source,
-    build_ast_schema,
-    parse,
-    validate_schema,
-)
-from graphql.language import Visitor, visit
-from graphql.validation.validate import validate_sdl
+from graphql import Source
 
-from graph.model import Model
-from resolvers.sdl import checks
+from graph.model import Model, ObjectType
+from resolvers.sdl.arguments import Arguments
+from resolvers.sdl.checks import Checks
 from resolvers.sdl.declarations import Declarations, declare
+from resolvers.sdl.document import read_document
+from resolvers.sdl.fields import Fields
 from resolvers.sdl.finds import Finds
 from resolvers.sdl.items import Items
+from resolvers.sdl.lookups import Lookups
+from resolvers.sdl.names import check_names
 from resolvers.sdl.relationships import Relationships
 from resolvers.sdl.report import Report
 from resolvers.sdl.tables import read_tables
 from resolvers.sdl.templates import Templates
-from resolvers.sdl.words import SCALAR_NAMES, WORDS, words_schema
 
 
 def compile_model(text: str, name: str = "schema.graphql", *, table: str | None = None) -> Model:
     """Compile the text of a model file; `table` serves another table than the first one that the file names.
 
+    A step goes on behind the mistakes of those before it, and leaves out what only follows from them.
     Raises: ModelError with every mistake found.
     """
     source = Source(text, name)
     report = Report(source)
-    document = _parse(source, report)
-    declared = declare(document, report)
-    report.raise_if_any()
-    _check_references(declared, report)
-    report.raise_if_any()
-    return _build(declared, report, table)
-
-
-def _parse(source: Source, report: Report) -> DocumentNode:
-    """Parse the file and check it as SDL, together with the words that it may use."""
     try:
-        document = parse(source)
-    except GraphQLSyntaxError as syntax:
-        report.add_error(syntax)
+        declared = declare(read_document(source, report), report)
+        _check_roots(declared, report)
+        model = _build(declared, report, table)
+    except RecursionError:
+        report.add(None, "the types refer to each other in too long a chain: expected fewer than a hundred. Shorten it")
         report.raise_if_any()
-        raise AssertionError("the report raises") from None
-    words = parse(Source(WORDS, "words"))
-    whole = DocumentNode(definitions=(*words.definitions, *document.definitions))
-    for error in validate_sdl(whole):
-        report.add_error(error, _cure(error))
+        raise
     report.raise_if_any()
-    _check_types(whole, report)
-    return document
+    return model
 
 
-def _cure(error: GraphQLError) -> str:
-    """Say what the word at fault does take."""
-    directives = words_schema().directives
-    for directive in directives:
-        if f'directive "@{directive.name}"' in error.message and directive.args:
-            return f"@{directive.name} takes {', '.join(directive.args)}."
-    if error.message.startswith("Unknown directive"):
-        known = [
-            f"@{directive.name}"
-            for directive in directives
-            if directive.name not in ("skip", "include", "oneOf", "specifiedBy")
-        ]
-        return f"The model's directives are {', '.join(known)}."
-    if error.message.startswith("Unknown type"):
-        return f"Declare it, or use a scalar: {', '.join(SCALAR_NAMES)}."
-    return ""
-
-
-def _check_types(document: DocumentNode, report: Report) -> None:
-    """Let graphql-core check what it knows of types: that interfaces are implemented, that inputs are inputs."""
-
-    class WithoutMapping(Visitor):
-        def enter_directive(self, node: DirectiveNode, *_: object) -> object:
-            return None if node.name.value == "deprecated" else self.REMOVE
-
-    bare = visit(document, WithoutMapping())
-    for error in validate_schema(build_ast_schema(bare, assume_valid_sdl=True)):
-        if not error.message.startswith("Query root type must be provided"):
-            report.add_error(error)
-
-
-def _check_references(declared: Declarations, report: Report) -> None:
+def _check_roots(declared: Declarations, report: Report) -> None:
+    """Report other roots than Query, which are then nothing else either, and a file without items."""
+    for node in declared.schema_nodes:
+        for root in node.operation_types or ():
+            if root.type.name.value not in ("Query", "Mutation", "Subscription"):
+                declared.objects.pop(root.type.name.value, None)
+                report.add(
+                    root,
+                    f"the root of every {root.operation.value} cannot be `{root.type.name.value}`: expected `type "
+                    "Query` alone, for the API makes its roots by itself. Remove it from `schema`, and name the type "
+                    "`Query`",
+                )
     for name in ("Mutation", "Subscription"):
-        if name in declared.objects:
+        if name in declared.nodes:
+            declared.objects.pop(name, None)
             report.add(
-                declared.objects[name].node, f"the model declares no `{name}`: it describes items and how they are read"
+                declared.nodes[name],
+                f"the model declares `{name}`: expected items and how they are read, for the API makes its writes by "
+                "itself. Remove it",
             )
-    if not declared.items:
+    if not declared.items and not report.blames(*declared.nodes.values()):
         report.add(
-            None, 'no type has items: expected at least one type with @node, like `type Box @node(key: "BOX_{number}")`'
+            None,
+            'no type has items: expected one with @node, like `type Box @node(key: "BOX_{number}") { number: ID! }`. '
+            "Write @node on the types that are stored",
         )
 
 
 def _build(declared: Declarations, report: Report, table: str | None) -> Model:
-    made_tables, cases = read_tables(declared, report, table)
+    tables = read_tables(declared, report, table)
     templates = Templates(declared, report)
-    maker = Items(declared, templates, made_tables, cases, report)
-    items = {name: item for name, type_ in declared.items.items() if (item := maker.make(type_)) is not None}
-    # What follows looks at whole types: over broken ones it would only report consequences of the first mistakes.
-    is_whole = report.is_clean
-    case = next(iter(cases.values()), "AS_WRITTEN")
-    for name in (*declared.objects, *declared.interfaces):
-        maker.nested_with(name, case)
-    links = Relationships(declared, made_tables, items, report)
-    patterns = Finds(declared, templates, made_tables, items, report)
-    if is_whole or all(item.layouts for item in items.values()):
-        relationships, finds, lookups = links.all(), patterns.all(), patterns.lookups()
-        rivals = checks.find_rivals(declared, made_tables, items, report)
-        checks.check_edges(declared, items, report)
-        checks.check_key_types(declared, items, report)
-        checks.check_virtual(declared, items, report)
-        checks.check_periods(declared, made_tables, items, report)
-        checks.check_names(declared, items, finds, report)
-    report.raise_if_any()
+    fields = Fields(declared, templates, report)
+    maker = Items(declared, templates, fields, tables, report)
+    items = {name: maker.make(type_) for name, type_ in declared.items.items()}
+    objects: dict[str, ObjectType] = {
+        name: fields.nested(name, tables.case(None)) for name in (*declared.objects, *declared.interfaces)
+    }
+    checks = Checks(declared, tables, items, report)
+    checks.all()
+    arguments = Arguments(declared, templates, report)
+    finds = Finds(declared, arguments, tables, items, report).all()
+    relationships = Relationships(declared, tables, items, report).all()
+    lookups = Lookups(declared, tables, items, report).all()
+    rivals = checks.rivals()
+    check_names(declared, report)
     return Model(
-        tables={entry.name: entry for entry in made_tables.values()},
+        tables={entry.name: entry for entry in tables.by_name.values()},
         items=items,
-        objects=maker.objects,
+        objects=objects,
         enums=declared.enums,
         unions=declared.unions,
-        inputs=patterns.inputs,
+        inputs=arguments.inputs,
         relationships=relationships,
         finds=finds,
         lookups=lookups,

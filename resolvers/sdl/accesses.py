@@ -6,15 +6,16 @@ from collections.abc import Iterable, Mapping
 
 from graph.bounds import Bound
 from graph.keys import Path
-from graph.model import Access, Layout, Table
+from graph.model import Access, Layout
 from graph.planner import is_bound
+from resolvers.sdl.tables import Tables
 
 SOME_VALUE = Bound(values=("x",))
 """Stands for a value that only the request will bring: that a path is bound is all that the compiler needs."""
 
 
 def accesses(
-    tables: Mapping[str, Table], layouts: Iterable[Layout], bound: Mapping[Path, Bound], prefer_copy: str | None = None
+    tables: Tables, layouts: Iterable[Layout], bound: Mapping[Path, Bound], prefer_copy: str | None = None
 ) -> tuple[Access, ...]:
     """List the ways to read layouts whose partition keys are bound, best first: tables, local indexes, global ones.
 
@@ -25,8 +26,7 @@ def accesses(
         mirrors.setdefault(layout.mirror, []).append(layout)
     found: list[tuple[tuple[int, bool, int], Access]] = []
     for mirror, group in mirrors.items():
-        ways = next(table for table in tables.values() if table.name == group[0].table).ways
-        for rank, index in enumerate(ways):
+        for rank, index in enumerate(tables.stored(group[0].table).ways):
             names = [name for name in (index.partition_key, index.sort_key) if name]
             if all(all(name in layout.templates for name in names) for layout in group) and all(
                 is_bound(layout.templates[index.partition_key], bound) for layout in group

@@ -1,4 +1,4 @@
-"""What only shows when all types are known: items that cannot be told apart, edges of one node, clashing names."""
+"""What only shows when all types are known: items that cannot be told apart, edges of one node, keys of two types."""
 
 from __future__ import annotations
 
@@ -6,78 +6,105 @@ from collections.abc import Mapping
 from itertools import combinations
 
 from graph.keys import overlap
-from graph.model import Find, Index, ItemType, Layout, Table
-from graph.patterns import lookup_name
+from graph.model import Index, ItemType, Layout, Table
 from resolvers.sdl.declarations import Declarations
+from resolvers.sdl.layouts import is_whole
 from resolvers.sdl.report import Report, listed
-from resolvers.sdl.words import RESERVED_TYPES
+from resolvers.sdl.tables import Tables
 
 
-def find_rivals(
-    declared: Declarations, tables: Mapping[str, Table], items: Mapping[str, ItemType], report: Report
-) -> dict[tuple[str, str | None], tuple[Layout, ...]]:
-    """Find the layouts whose items may look alike; report those that nothing tells apart."""
-    rivals: dict[tuple[str, str | None], list[Layout]] = {}
-    layouts = [layout for item in items.values() for layout in item.layouts]
-    for one, other in combinations(layouts, 2):
-        if one.table != other.table or one.type_name == other.type_name:
-            continue
-        table = next(table for table in tables.values() if table.name == one.table)
-        names = {items[one.type_name].type_name, items[other.type_name].type_name}
-        told_apart = table.type_attribute is not None and len(names) == 2
-        colliding = [way for way in table.ways if _overlap(one, other, way)]
-        for way in colliding:
-            rivals.setdefault((one.name, way.name), []).append(other)
-            rivals.setdefault((other.name, way.name), []).append(one)
-        if told_apart or not colliding:
-            continue
-        if colliding[0] is not table.primary:
-            _report_collision(declared, report, one, other, colliding[0])
-        elif one.self_keyed == other.self_keyed:
-            _report_alike(declared, report, one, other, table)
-    return {name: tuple(found) for name, found in rivals.items()}
+class Checks:
+    """Looks at item types together, and reports."""
 
+    def __init__(self, declared: Declarations, tables: Tables, items: Mapping[str, ItemType], report: Report) -> None:
+        self._declared = declared
+        self._tables = tables
+        self._items = items
+        self._report = report
 
-def _overlap(one: Layout, other: Layout, index: Index) -> bool:
-    names = [name for name in (index.partition_key, index.sort_key) if name]
-    return all(
-        name in one.templates and name in other.templates and overlap(one.templates[name], other.templates[name])
-        for name in names
-    )
+    def all(self) -> None:
+        """Report everything but what may look alike."""
+        for item in self._items.values():
+            if not item.is_node:
+                self._check_edge(item)
+            if item.virtual:
+                self._check_virtual(item)
+            self._check_references(item)
+            self._check_period(item)
+        self._check_key_types()
+        self._check_expiry()
+        self._check_unions()
+        self._check_indexed()
 
+    # --- items that look alike ---
 
-def _report_alike(declared: Declarations, report: Report, one: Layout, other: Layout, table: Table) -> None:
-    second = declared.items[other.type_name]
-    keys = " and ".join(f"{name} = {other.templates[name].source!r}" for name in table.key_attributes)
-    cure = (
-        "give the two different `typeName`s"
-        if table.type_attribute
-        else 'begin one of the keys with a literal of its own, or name the attribute of the type: @table(type: "…")'
-    )
-    report.add(
-        second.uses("node", "edge")[0].node,
-        f"an item of `{other.type_name}` ({keys}) could as well be one of `{one.type_name}`: no literal and no "
-        "discriminator "
-        f"tells them apart. Cure: {cure}",
-    )
+    def rivals(self) -> dict[tuple[str, str | None], tuple[Layout, ...]]:
+        """Find the layouts whose items may look alike; report those that nothing tells apart."""
+        rivals: dict[tuple[str, str | None], list[Layout]] = {}
+        layouts = [layout for item in self._items.values() for layout in item.layouts]
+        for one, other in combinations(layouts, 2):
+            if one.table != other.table:
+                continue
+            table = self._tables.stored(one.table)
+            if one.type_name == other.type_name:
+                self._check_variants(one, other, table)
+                continue
+            colliding = [way for way in table.ways if _overlap(one, other, way)]
+            for way in colliding:
+                rivals.setdefault((one.name, way.name), []).append(other)
+                rivals.setdefault((other.name, way.name), []).append(one)
+            if colliding and not self._are_told_apart(one, other, table):
+                if colliding[0] is not table.primary:
+                    self._report_collision(one, other, colliding[0])
+                elif one.self_keyed == other.self_keyed:
+                    self._report_alike(one, other, table)
+        return {name: tuple(found) for name, found in rivals.items()}
 
+    def _are_told_apart(self, one: Layout, other: Layout, table: Table) -> bool:
+        """Say whether the discriminator tells the items of two layouts apart."""
+        names = {self._items[one.type_name].type_name, self._items[other.type_name].type_name}
+        return table.type_attribute is not None and len(names) == 2
 
-def _report_collision(declared: Declarations, report: Report, one: Layout, other: Layout, index: Index) -> None:
-    sort = index.sort_key or index.partition_key
-    report.add(
-        declared.items[other.type_name].uses("node", "edge")[0].node,
-        f"on the index `{index.name}` items of `{other.type_name}` ({sort} = {other.templates[sort].source!r}) and of "
-        f"`{one.type_name}` ({one.templates[sort].source!r}) collide: a page of one would read the other's items "
-        "too. Cure: "
-        'begin them with different literals, or name the attribute that holds the type: @table(type: "…")',
-    )
+    def _check_variants(self, one: Layout, other: Layout, table: Table) -> None:
+        """Report keys that mention a union and do not tell which of its types they mean."""
+        names = {variable.path[0] for name in table.key_attributes for variable in one.templates[name].variables}
+        unclear = [name for name in names if one.ends.get(name) != other.ends.get(name)]
+        if one.mirror == other.mirror and unclear and _overlap(one, other, table.primary):
+            self._report.add(
+                self._declared.items[one.type_name].keys[one.mirror].node,
+                f"the keys of `{one.type_name}` look alike where `{unclear[0]}` is a {one.ends[unclear[0]]} and where "
+                f"it is a {other.ends[unclear[0]]}: expected keys that tell the type. Mention it as "
+                f"`{{{unclear[0]}}}`, and begin the `ref` of each with a literal of its own",
+            )
 
+    def _report_alike(self, one: Layout, other: Layout, table: Table) -> None:
+        keys = " and ".join(f"{name} = {other.templates[name].source!r}" for name in table.key_attributes)
+        cure = (
+            "Give each a `typeName` of its own"
+            if table.type_attribute
+            else 'Begin one of the keys with a literal of its own, or name the attribute of the type: @table(type: "…")'
+        )
+        self._report.add(
+            self._declared.items[other.type_name].keys[other.mirror].node,
+            f"an item of `{other.type_name}`, {keys}, could as well be one of `{one.type_name}`: expected a literal or "
+            f"a discriminator that tells them apart. {cure}",
+        )
 
-def check_edges(declared: Declarations, items: Mapping[str, ItemType], report: Report) -> None:
-    """Report edges whose keys do not mention two nodes."""
-    for item in items.values():
-        if item.is_node or not item.layouts:
-            continue
+    def _report_collision(self, one: Layout, other: Layout, index: Index) -> None:
+        name = index.sort_key or index.partition_key
+        self._report.add(
+            self._declared.items[other.type_name].keys[other.mirror].node,
+            f"on the index `{index.name}` items of `{other.type_name}`, {name} = {other.templates[name].source!r}, "
+            f"collide with those of `{one.type_name}`, {one.templates[name].source!r}: a page of one would read the "
+            "other's too. "
+            'Expected different literals in front: add them, or name the attribute of the type: @table(type: "…")',
+        )
+
+    # --- one type at a time ---
+
+    def _check_edge(self, item: ItemType) -> None:
+        """Report an edge whose keys do not mention two nodes."""
+        type_ = self._declared.items[item.name]
         references = {field.name for field in item.references}
         mentioned = {
             variable.path[0]
@@ -86,110 +113,121 @@ def check_edges(declared: Declarations, items: Mapping[str, ItemType], report: R
             for variable in template.variables
             if variable.path[0] in references
         }
-        if len(mentioned) < 2:
-            use = declared.items[item.name].uses("edge")[0]
-            report.add(
-                use.node,
+        if len(mentioned) < 2 and is_whole(type_, item.layouts):
+            self._report.add(
+                type_.keys[0].node,
                 f"the keys of the edge `{item.name}` mention {listed(sorted(mentioned))}, and an edge stands between "
-                "two nodes: "
-                f'expected two of its references in the keys, like partition: "{{a}}", sort: "{{b}}" (it has '
-                f"{listed(sorted(references))})",
+                f"two nodes: expected two of its references, {listed(sorted(references))}, in them. Write them like "
+                'partition: "{a}", sort: "{b}", or make it a @node',
             )
 
-
-def check_key_types(declared: Declarations, items: Mapping[str, ItemType], report: Report) -> None:
-    """Report key attributes that are a number in one type and text in another."""
-    first: dict[tuple[str, str], tuple[str, bool]] = {}
-    for item in items.values():
-        for layout in item.layouts:
-            for attribute, template in layout.templates.items():
-                type_name, is_number = first.setdefault((layout.table, attribute), (item.name, template.is_number))
-                if is_number != template.is_number:
-                    report.add(
-                        declared.items[item.name].uses("node", "edge")[0].node,
-                        f"the key attribute `{attribute}` is {'a number' if is_number else 'text'} in `{type_name}` "
-                        "and "
-                        f"{'text' if is_number else 'a number'} in `{item.name}`: DynamoDB keeps one type for each. "
-                        "A template "
-                        "that is one numeric field alone makes a number; add a literal or digits, like {n:012}, to "
-                        "make text",
-                    )
-
-
-def check_virtual(declared: Declarations, items: Mapping[str, ItemType], report: Report) -> None:
-    """Report fields of virtual nodes that no item can hold."""
-    for item in items.values():
-        if not item.virtual or item.ref is None:
-            continue
-        held = {variable.path[0] for variable in item.ref.variables}
-        for field in declared.items[item.name].fields.values():
-            if field.name not in held and "relationship" not in field.directives:
-                report.add(
+    def _check_virtual(self, item: ItemType) -> None:
+        """Report fields of a virtual node that no item can hold."""
+        held = {variable.path[0] for variable in item.ref.variables} if item.ref else set()
+        for field in self._declared.items[item.name].fields.values():
+            if item.ref is not None and field.name not in held and not field.is_relationship:
+                self._report.add(
                     field.node,
-                    f"`{item.name}` is virtual: it has no item that could hold `{field.name}`. Expected only fields "
-                    "of its key "
-                    f"{item.ref.source!r} and relationships",
+                    f"`{item.name}.{field.name}` has no item to lie in, for `{item.name}` is virtual: expected fields "
+                    f"of its key {item.ref.source!r} and relationships only. Remove the field, or `virtual`",
                 )
 
-
-def check_names(
-    declared: Declarations, items: Mapping[str, ItemType], finds: Mapping[str, Find], report: Report
-) -> None:
-    """Report names that the generated API needs for itself."""
-    every = {**declared.items, **declared.objects, **declared.interfaces}
-    generated = {
-        f"{source}{name[:1].upper()}{name[1:]}{suffix}": f"{source}.{name}"
-        for source, names in [
-            *((item.name, list(declared.items[item.name].fields)) for item in items.values()),
-            ("Query", list(finds)),
-        ]
-        for name in names
-        for suffix in ("Connection", "Edge")
-    }
-    for name, type_ in every.items():
-        if name in RESERVED_TYPES:
-            report.add(
-                type_.node,
-                f"the name `{name}` is taken: it is {RESERVED_TYPES[name]}. Rename the type and keep its items with "
-                "@node(typeName: …)",
-            )
-        elif name in generated:
-            report.add(
-                type_.node, f"the name `{name}` is taken by the generated type of `{generated[name]}`: rename the type"
-            )
-    lookups: dict[str, str] = {"node": "Relay's lookup by global id", "nodes": "Relay's lookup by global ids"}
-    for item in items.values():
-        root = lookup_name(item.name)
-        if root in lookups:
-            report.add(
-                declared.items[item.name].node,
-                f"the root field `{root}` of `{item.name}` is taken: it is {lookups[root]}. Rename the type",
-            )
-        lookups.setdefault(root, f"the lookup of {item.name}")
-    for find in finds.values():
-        if find.name in lookups and declared.query is not None:
-            report.add(
-                declared.query.fields[find.name].node,
-                f"`Query.{find.name}` is taken: it is {lookups[find.name]}. Rename the field",
-            )
-
-
-def check_periods(
-    declared: Declarations, tables: Mapping[str, Table], items: Mapping[str, ItemType], report: Report
-) -> None:
-    """Report types of a time series whose key does not say in which of its tables an item lies."""
-    for item in items.values():
+    def _check_period(self, item: ItemType) -> None:
+        """Report a type of a time series whose key does not say in which of its tables an item lies."""
         for layout in item.layouts:
-            table = next(table for table in tables.values() if table.name == layout.table)
+            table = self._tables.stored(layout.table)
             if table.period is None:
                 continue
             held = {variable.path for name in table.key_attributes for variable in layout.templates[name].variables}
             field = item.fields.get(table.period.field)
             fits = field is not None and field.scalar is not None and field.scalar.name in ("Date", "DateTime")
             if not fits or (table.period.field,) not in held:
-                report.add(
-                    declared.items[item.name].uses("node", "edge")[0].node,
-                    f"`{item.name}` lies in {table.name!r}, a table for each {table.period.format}: expected a field "
-                    f"`{table.period.field}` of type Date! or DateTime! in its key, which then says in "
-                    "which table the item lies",
+                self._report.add(
+                    self._declared.items[item.name].keys[layout.mirror].node,
+                    f"`{item.name}` lies in {table.name!r}, a table for each {table.period.format}, and its key does "
+                    f"not say in which: expected a field `{table.period.field}` of type Date! or DateTime! in the key. "
+                    "Add it",
                 )
+
+    def _check_references(self, item: ItemType) -> None:
+        """Report references that could mean a node of one type or of another."""
+        for field in item.references:
+            for (one, left), (other, right) in combinations(field.refs.items(), 2):
+                if overlap(left, right):
+                    self._report.add(
+                        self._declared.items[item.name].fields[field.name].node,
+                        f"`{item.name}.{field.name}` names a {one} by {left.source!r} and a {other} by "
+                        f"{right.source!r}, which may look alike: expected names that tell the type. Begin them with "
+                        "literals of their own: "
+                        '@node(ref: "…")',
+                    )
+
+    # --- all types together ---
+
+    def _check_key_types(self) -> None:
+        """Report key attributes that are a number in one type and text in another."""
+        first: dict[tuple[str, str], tuple[str, bool]] = {}
+        layouts = [layout for item in self._items.values() for layout in item.layouts]
+        for layout in layouts:
+            for attribute, template in layout.templates.items():
+                name, is_number = first.setdefault((layout.table, attribute), (layout.type_name, template.is_number))
+                if is_number != template.is_number:
+                    self._report.add(
+                        self._declared.items[layout.type_name].keys[layout.mirror].node,
+                        f"the key attribute `{attribute}` is {'a number' if is_number else 'text'} in `{name}` and "
+                        f"{'text' if is_number else 'a number'} in `{layout.type_name}`: DynamoDB expects one type for "
+                        "both. One number field alone makes a number: add a literal, or digits like {n:012}, to make "
+                        "text",
+                    )
+
+    def _check_expiry(self) -> None:
+        """Report a table whose items would expire by more than one attribute."""
+        first: dict[str, tuple[str, str]] = {}
+        for name, type_ in self._declared.items.items():
+            table = type_.keys[0].get("table") or ""
+            for field in type_.fields.values():
+                attribute = self._items[name].fields[field.name].attribute
+                if "ttl" not in field.directives:
+                    continue
+                owner, known = first.setdefault(table, (f"{name}.{field.name}", attribute))
+                if attribute != known:
+                    self._report.add(
+                        field.directives["ttl"].node,
+                        f"`{name}.{field.name}` expires by the attribute `{attribute}`, and `{owner}` by `{known}`: "
+                        "DynamoDB expects one attribute for the whole table. Remove this @ttl, or write "
+                        f'@attribute(name: "{known}")',
+                    )
+
+    def _check_unions(self) -> None:
+        """Report unions of types with items and types without."""
+        for union in self._declared.unions.values():
+            without = [name for name in union.members if name in self._declared.objects]
+            if len(without) < len(union.members) and not self._report.blames(
+                self._declared.nodes[union.name], *(self._declared.nodes[name] for name in without)
+            ):
+                for name in without:
+                    self._report.add(
+                        self._declared.nodes[union.name],
+                        f"the union `{union.name}` holds `{name}`, which has no items, beside types that have: "
+                        f"expected types with @node only. Give `{name}` @node, or take it out",
+                    )
+
+    def _check_indexed(self) -> None:
+        """Report directives of items on types that have none."""
+        roots = [self._declared.query] if self._declared.query else []
+        for type_ in [*self._declared.objects.values(), *roots]:
+            for use in type_.uses("indexed", "node", "edge"):
+                if not self._report.blames(*(type_.node.directives or ())):
+                    self._report.add(
+                        use.node,
+                        f"`{type_.name}` has @{use.node.name.value} and no items: expected it on a type with @node or "
+                        "@edge. " + ("Rename the type" if type_ in roots else "Add one of them, or remove it"),
+                    )
+
+
+def _overlap(one: Layout, other: Layout, index: Index) -> bool:
+    names = [name for name in (index.partition_key, index.sort_key) if name]
+    return all(
+        name in one.templates and name in other.templates and overlap(one.templates[name], other.templates[name])
+        for name in names
+    )

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
+from graphql import DEFAULT_DEPRECATION_REASON as DEFAULT_REASON
 from graphql import (
+    DefinitionNode,
     DirectiveNode,
     DocumentNode,
     EnumTypeDefinitionNode,
+    EnumValueDefinitionNode,
     FieldDefinitionNode,
-    GraphQLDeprecatedDirective,
-    GraphQLError,
+    GraphQLDirective,
     InputObjectTypeDefinitionNode,
+    InputValueDefinitionNode,
     InterfaceTypeDefinitionNode,
     ListTypeNode,
     NamedTypeNode,
@@ -25,16 +27,17 @@ from graphql import (
     SchemaExtensionNode,
     StringValueNode,
     TypeNode,
+    Undefined,
     UnionTypeDefinitionNode,
-    get_directive_values,
+    is_required_argument,
+    print_ast,
+    value_from_ast,
 )
 from graphql.execution.values import get_argument_values
 
 from graph.model import EnumType, EnumValue, TypeRef, UnionType
 from resolvers.sdl.report import Report
-from resolvers.sdl.words import words_schema
-
-_words = cache(words_schema)
+from resolvers.sdl.words import SCALAR_NAMES, words_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,11 @@ class DeclaredField:
 
     @property
     def description(self) -> str | None:
-        return _text(self.node.description)
+        return text_of(self.node.description)
+
+    @property
+    def is_relationship(self) -> bool:
+        return "relationship" in self.directives
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +92,20 @@ class DeclaredType:
 
     @property
     def description(self) -> str | None:
-        return _text(self.node.description)
+        return text_of(self.node.description)
 
     @property
     def interfaces(self) -> tuple[str, ...]:
-        return tuple(interface.name.value for interface in self.node.interfaces or ())
+        return tuple(dict.fromkeys(interface.name.value for interface in self.node.interfaces or ()))
 
     def uses(self, *names: str) -> list[Directive]:
         """List the uses of some directives, in order."""
         return [directive for name, directive in self.directives if name in names]
+
+    @property
+    def keys(self) -> list[Directive]:
+        """List the directives that make it a type with items, in order."""
+        return self.uses("node", "edge")
 
     @property
     def is_node(self) -> bool:
@@ -109,14 +121,21 @@ class Declarations:
     """Everything that the file declares, by name."""
 
     schema: list[tuple[str, Directive]] = field(default_factory=list)
+    schema_nodes: list[SchemaDefinitionNode | SchemaExtensionNode] = field(default_factory=list)
     items: dict[str, DeclaredType] = field(default_factory=dict)
     objects: dict[str, DeclaredType] = field(default_factory=dict)
     interfaces: dict[str, DeclaredType] = field(default_factory=dict)
     query: DeclaredType | None = None
     enums: dict[str, EnumType] = field(default_factory=dict)
     unions: dict[str, UnionType] = field(default_factory=dict)
-    union_nodes: dict[str, UnionTypeDefinitionNode] = field(default_factory=dict)
     inputs: dict[str, InputObjectTypeDefinitionNode] = field(default_factory=dict)
+    nodes: dict[str, DefinitionNode] = field(default_factory=dict)
+    """Where each type is declared, whatever it is."""
+
+    @property
+    def types(self) -> dict[str, DeclaredType]:
+        """Give every type that has fields, but for Query."""
+        return {**self.items, **self.objects, **self.interfaces}
 
     def possible(self, name: str) -> tuple[str, ...]:
         """List the item types that a type's name may stand for, in the order of the file."""
@@ -126,63 +145,103 @@ class Declarations:
             return tuple(member for member in self.unions[name].members if member in self.items)
         return tuple(item.name for item in self.items.values() if name in item.interfaces)
 
+    def is_leaf(self, name: str) -> bool:
+        """Say whether a type is a scalar or an enum."""
+        return name in SCALAR_NAMES or name in self.enums
+
+    def makings(self, type_: DeclaredType) -> list[Node]:
+        """List what decides which items a type has and what they link: directives, and fields that name nodes."""
+        fields = [
+            field.node
+            for field in type_.fields.values()
+            if not field.is_relationship and not self.is_leaf(field.type.named)
+        ]
+        return [*(type_.node.directives or ()), *fields]
+
 
 def declare(document: DocumentNode, report: Report) -> Declarations:
-    """Collect the declarations of a document that is valid SDL."""
+    """Collect the declarations of a document. Of those that share a name the first one counts."""
     found = Declarations()
     for node in document.definitions:
         match node:
             case SchemaDefinitionNode() | SchemaExtensionNode():
                 found.schema += _directives(node.directives, report)
+                found.schema_nodes.append(node)
+                continue
             case ObjectTypeDefinitionNode() | InterfaceTypeDefinitionNode():
                 _declare_type(found, node, report)
             case EnumTypeDefinitionNode():
-                found.enums[node.name.value] = _enum(node)
+                found.enums.setdefault(node.name.value, _enum(node))
             case UnionTypeDefinitionNode():
-                members = tuple(member.name.value for member in node.types or ())
-                found.unions[node.name.value] = UnionType(node.name.value, members, _text(node.description))
-                found.union_nodes[node.name.value] = node
+                members = tuple(dict.fromkeys(member.name.value for member in node.types or ()))
+                found.unions.setdefault(node.name.value, UnionType(node.name.value, members, text_of(node.description)))
             case InputObjectTypeDefinitionNode():
-                found.inputs[node.name.value] = node
+                found.inputs.setdefault(node.name.value, node)
             case _:
-                report.add(
-                    node,
-                    "only types, interfaces, unions, enums, inputs and `extend schema` are expected in the model: "
-                    "write "
-                    "every type in one piece, and use the scalars that exist",
-                )
+                if not report.blames(node):
+                    report.add(node, _not_expected(node))
+                continue
+        found.nodes.setdefault(node.name.value, node)
     return found
+
+
+def _not_expected(node: DefinitionNode) -> str:
+    kind = node.kind
+    expected = "expected types, interfaces, unions, enums, inputs and `extend schema` only"
+    if kind.endswith("_extension"):
+        name = node.name.value  # type: ignore[attr-defined]  # every extension has one, but for the schema's
+        return f"`extend` adds to `{name}` from a second place: {expected}. Move this into the type `{name}` itself"
+    if kind == "scalar_type_definition":
+        name = node.name.value  # type: ignore[attr-defined]
+        known = ", ".join(SCALAR_NAMES)
+        return f"the scalar `{name}` is not known: {expected}. Remove it and use one of {known}"
+    if kind == "directive_definition":
+        name = node.name.value  # type: ignore[attr-defined]
+        return f"the directive `@{name}` would have no meaning: {expected}. Remove it; the words are there already"
+    return f"this is an operation, and the model only describes items: {expected}. Remove it, and send it as a request"
 
 
 def _declare_type(
     found: Declarations, node: ObjectTypeDefinitionNode | InterfaceTypeDefinitionNode, report: Report
 ) -> None:
-    fields = {
-        entry.name.value: DeclaredField(entry, type_ref(entry.type), dict(_directives(entry.directives, report)))
-        for entry in node.fields or ()
-    }
+    fields: dict[str, DeclaredField] = {}
+    for entry in node.fields or ():
+        directives = dict(_directives(entry.directives, report))
+        fields.setdefault(entry.name.value, DeclaredField(entry, type_ref(entry.type), directives))
     declared = DeclaredType(node, fields, list(_directives(node.directives, report)))
     if isinstance(node, InterfaceTypeDefinitionNode):
-        found.interfaces[declared.name] = declared
+        found.interfaces.setdefault(declared.name, declared)
     elif declared.name == "Query":
-        found.query = declared
-    elif declared.is_node or declared.is_edge:
-        found.items[declared.name] = declared
+        found.query = found.query or declared
+    elif declared.keys:
+        found.items.setdefault(declared.name, declared)
     else:
-        found.objects[declared.name] = declared
+        found.objects.setdefault(declared.name, declared)
 
 
-def _directives(nodes: Any, report: Report) -> Iterator[tuple[str, Directive]]:
+def _directives(nodes: tuple[DirectiveNode, ...] | None, report: Report) -> Iterator[tuple[str, Directive]]:
+    """Read the uses of the model's directives; one that lacks an argument, or has one of a wrong type, is left out."""
     for node in nodes or ():
-        definition = _words().get_directive(node.name.value)
-        if definition is None:
-            continue
-        try:
-            values = get_argument_values(definition, node)
-        except GraphQLError as error:
-            report.add_error(error)
-            continue
-        yield node.name.value, Directive(node, dict(values))
+        definition = words_schema().get_directive(node.name.value)
+        if definition is not None and (arguments := _arguments(definition, node, report)) is not None:
+            yield definition.name, Directive(node, arguments)
+
+
+def _arguments(definition: GraphQLDirective, node: DirectiveNode, report: Report) -> dict[str, Any] | None:
+    given = {argument.name.value: argument.value for argument in node.arguments or ()}
+    wrong = [
+        name
+        for name, argument in definition.args.items()
+        if name in given and value_from_ast(given[name], argument.type) is Undefined
+    ]
+    for name in wrong:
+        report.add(
+            given[name],
+            f"`@{definition.name}({name}:)` cannot be {print_ast(given[name])}: expected a value of type "
+            f"{definition.args[name].type}. Write one, or leave `{name}` out",
+        )
+    is_whole = not any(is_required_argument(entry) and name not in given for name, entry in definition.args.items())
+    return dict(get_argument_values(definition, node)) if is_whole and not wrong else None
 
 
 def type_ref(node: TypeNode) -> TypeRef:
@@ -198,16 +257,20 @@ def type_ref(node: TypeNode) -> TypeRef:
 
 def _enum(node: EnumTypeDefinitionNode) -> EnumType:
     values = tuple(
-        EnumValue(value.name.value, _text(value.description), deprecation(value)) for value in node.values or ()
+        EnumValue(value.name.value, text_of(value.description), deprecation(value)) for value in node.values or ()
     )
-    return EnumType(node.name.value, values, _text(node.description))
+    return EnumType(node.name.value, values, text_of(node.description))
 
 
-def deprecation(node: Any) -> str | None:
+def deprecation(node: FieldDefinitionNode | EnumValueDefinitionNode | InputValueDefinitionNode) -> str | None:
     """Give the reason of `@deprecated`, if the node has it."""
-    values = get_directive_values(GraphQLDeprecatedDirective, node)
-    return None if values is None else str(values["reason"])
+    for directive in node.directives or ():
+        if directive.name.value == "deprecated":
+            reasons = [argument.value for argument in directive.arguments or ()]
+            return next((reason.value for reason in reasons if isinstance(reason, StringValueNode)), DEFAULT_REASON)
+    return None
 
 
-def _text(description: StringValueNode | None) -> str | None:
+def text_of(description: StringValueNode | None) -> str | None:
+    """Give a description's text."""
     return None if description is None else description.value

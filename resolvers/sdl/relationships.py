@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from graph.keys import Path
-from graph.model import Access, ItemType, Relationship, Table
+from graph.model import Access, ItemType, Relationship
 from resolvers.sdl.accesses import SOME_VALUE, accesses, paths_of, strong
-from resolvers.sdl.declarations import Declarations, DeclaredField
+from resolvers.sdl.declarations import Declarations, DeclaredField, Directive
+from resolvers.sdl.layouts import is_whole
 from resolvers.sdl.report import Report, listed, near
+from resolvers.sdl.tables import Tables
+
+HOPS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
-    """One way that a relationship could mean: items of a type, from one end to the other."""
+class _Way:
+    """One way that a relationship could mean: items of a type, from one end to the other or to the items themselves."""
 
     item: ItemType
     start: str
     end: str | None
-    accesses: tuple[Access, ...]
-    needs: tuple[Path, ...]
 
 
 class Relationships:
     """Resolves relationships; what cannot be resolved is reported."""
 
-    def __init__(
-        self,
-        declared: Declarations,
-        tables: Mapping[str, Table],
-        items: Mapping[str, ItemType],
-        report: Report,
-    ) -> None:
+    def __init__(self, declared: Declarations, tables: Tables, items: Mapping[str, ItemType], report: Report) -> None:
         self._declared = declared
         self._tables = tables
         self._items = items
@@ -41,13 +37,17 @@ class Relationships:
         self._making: list[str] = []
 
     def all(self) -> dict[tuple[str, str], Relationship]:
-        """Resolve every relationship of every item type."""
-        for name in self._items:
-            for field in self._declared.items[name].fields.values():
-                if "relationship" in field.directives:
+        """Resolve every relationship of every node type."""
+        for name, type_ in self._declared.items.items():
+            for field in type_.fields.values():
+                if field.is_relationship and type_.is_node:
                     self.relationship(name, field.name)
         made = {key: value for key, value in self._made.items() if value is not None}
-        return {key: replace(value, inverses=_inverses(value, made)) for key, value in made.items()}
+        made = {key: replace(value, inverses=_inverses(value, made)) for key, value in made.items()}
+        return {
+            key: replace(value, path=tuple(made[hop.source, hop.name] for hop in value.path))
+            for key, value in made.items()
+        }
 
     def relationship(self, source: str, name: str) -> Relationship | None:
         """Resolve one relationship, once."""
@@ -56,7 +56,9 @@ class Relationships:
             field = self._declared.items[source].fields[name]
             if mark in self._making:
                 self._report.add(
-                    field.node, f"the path of `{mark}` leads back to itself: {' → '.join([*self._making, mark])}"
+                    field.node,
+                    f"the path of `{mark}` leads back to itself, {' → '.join([*self._making, mark])}: expected a path "
+                    "that ends. Walk relationships that have no path of their own",
                 )
                 return None
             self._making.append(mark)
@@ -65,213 +67,245 @@ class Relationships:
         return self._made[source, name]
 
     def _resolve(self, source: str, field: DeclaredField) -> Relationship | None:
-        use = field.directives["relationship"]
+        use, where = field.directives["relationship"], f"`{source}.{field.name}`"
         targets = self._declared.possible(field.type.named)
+        if self._report.blames(field.node):
+            return None
         if not targets:
-            self._report.add(
-                field.node,
-                f"`{source}.{field.name}` is a relationship, but `{field.type.named}` has no items of its own: "
-                "expected a type "
-                f"with @node or @edge.{near(field.type.named, self._items)}",
-            )
+            named = self._declared.nodes.get(field.type.named)
+            if named is None or not self._report.blames(named):
+                self._report.add(
+                    field.node,
+                    f"{where} is a relationship, but `{field.type.named}` has no items of its own: expected a type "
+                    "with @node or @edge. Give it @node, or remove "
+                    f"@relationship{near(field.type.named, self._items)}",
+                )
             return None
         if field.type.of is not None and field.type.of.of is not None:
             self._report.add(
-                field.node, f"`{source}.{field.name}` is a list of lists: a relationship is a list, or one node"
+                field.node,
+                f"{where} is a list of lists: expected a list, or one node. Write `{field.name}: "
+                f"[{field.type.named}!]! @relationship`",
             )
             return None
-        if use.get("path"):
+        if use.get("path") is not None:
             return self._path(source, field, targets)
-        candidates = self._candidates(source, field, targets)
-        if len(candidates) == 1:
-            (found,) = candidates
-            consistent = bool(use.get("consistent"))
-            ways = strong(found.accesses) if consistent else found.accesses
-            if not ways:
-                self._report.add(
-                    use.at("consistent"),
-                    f"`{source}.{field.name}` is read from the index `{found.accesses[0].index.name}`, and "
-                    "a global index cannot be read consistently: remove `consistent`, or keep the items where the table or "
-                    "a local index leads to them",
-                )
-                return None
-            return Relationship(
-                source,
-                field.name,
-                (found.item.name,),
-                targets,
-                field.type.of is not None,
-                found.start,
-                found.end,
-                ways,
-                found.needs,
-                consistent=consistent,
-            )
-        self._report_candidates(source, field, targets, candidates)
-        return None
+        ways = list(self._ways(source, use, targets))
+        resolved = [made for way in ways if (made := self._along(source, field, way, targets)) is not None]
+        if len(resolved) > 1:
+            self._report_ambiguous(where, field, resolved)
+        elif not resolved and not self._follows_from_a_mistake(source, targets):
+            self._report_unserved(source, field, ways, targets)
+        return self._consistent(where, use, resolved[0]) if len(resolved) == 1 else None
 
-    def _candidates(self, source: str, field: DeclaredField, targets: tuple[str, ...]) -> list[_Candidate]:
-        use = field.directives["relationship"]
-        found = []
+    # --- the ways from one node to others ---
+
+    def _ways(self, source: str, use: Directive, targets: tuple[str, ...]) -> Iterator[_Way]:
+        """List the ways that the items declared would lead from the source to the targets, index or not."""
         for item in self._items.values():
-            if use.get("through") not in (None, item.name):
-                continue
-            for start, end in _ends(self._declared, item, source, targets, is_through=use.get("through") is not None):
-                if use.get("from") not in (None, start):
-                    continue
-                if (candidate := self._candidate(item, source, start, end, targets)) is not None:
-                    found.append(candidate)
-        return found
+            through = use.get("through")
+            if through in (None, item.name):
+                for way in self._ways_of(item, source, targets, is_through=through is not None):
+                    if use.get("from") in (None, way.start):
+                        yield way
 
-    def _candidate(
-        self, item: ItemType, source: str, start: str, end: str | None, targets: tuple[str, ...]
-    ) -> _Candidate | None:
+    def _ways_of(self, item: ItemType, source: str, targets: tuple[str, ...], *, is_through: bool) -> Iterator[_Way]:
+        starts = [field.name for field in item.references if source in self._declared.possible(field.type.named)]
+        if item.name in targets and not (is_through and not item.is_node and len(targets) > 1):
+            yield from (_Way(item, start, None) for start in starts)
+        elif not item.is_node:
+            for start in starts:
+                for field in item.references:
+                    if field.name != start and set(targets) <= set(self._declared.possible(field.type.named)):
+                        yield _Way(item, start, field.name)
+
+    def _along(self, source: str, field: DeclaredField, way: _Way, targets: tuple[str, ...]) -> Relationship | None:
+        """Make the relationship of one way, if the table or an index serves it."""
         layouts = [
             layout
-            for layout in item.layouts
-            if layout.ends.get(start, source) == source and (end is None or layout.ends.get(end, targets[0]) in targets)
+            for layout in way.item.layouts
+            if layout.ends.get(way.start, source) == source
+            and (way.end is None or layout.ends.get(way.end, targets[0]) in targets)
         ]
-        bound = {path: SOME_VALUE for path in paths_of(layouts) if path[0] == start}
+        bound = {path: SOME_VALUE for path in paths_of(layouts) if path[0] == way.start}
         # A partition of shards alone is bound as well, but holds everybody's items: the source must be in the key.
-        ways = [way for way in accesses(self._tables, layouts, bound, prefer_copy=end) if _needs(way, start)]
-        if not ways:
-            return None
-        needs = _needs(ways[0], start)
-        return _Candidate(item, start, end, tuple(way for way in ways if set(_needs(way, start)) <= set(needs)), needs)
-
-    def _report_candidates(
-        self, source: str, field: DeclaredField, targets: tuple[str, ...], candidates: list[_Candidate]
-    ) -> None:
-        use, where = field.directives["relationship"], f"`{source}.{field.name}`"
-        if candidates:
-            ways = [f'through: "{one.item.name}", from: "{one.start}"' for one in candidates]
-            self._report.add(
-                use.node,
-                f"{where} is ambiguous: {len(candidates)} ways lead from {source} to {field.type.named}. Say which "
-                "one: " + " or ".join(f"@relationship({way})" for way in ways),
-            )
-            return
-        through, start = use.get("through"), use.get("from")
-        if through is not None and through not in self._items:
-            self._report.add(
-                use.at("through"),
-                f"{where}: no type with items is named `{through}`: expected one of {listed(self._items)}."
-                f"{near(through, self._items)}",
-            )
-            return
-        possible = [
-            (item, start_)
-            for item in self._items.values()
-            for start_, _ in _ends(self._declared, item, source, targets, is_through=through is not None)
-            if through in (None, item.name)
+        # Where the end may be of other types too, the key must say of which: a page reads what lies together.
+        ends = self._declared.possible(way.item.fields[way.end].type.named) if way.end else targets
+        found = [
+            access
+            for access in accesses(self._tables, layouts, bound, prefer_copy=way.end)
+            if _needs(access, way.start) and (len(ends) == len(targets) or _mentions(access, way.end or ""))
         ]
-        if start is not None and possible and start not in [name for _, name in possible]:
-            names = [name for _, name in possible]
-            self._report.add(
-                use.at("from"),
-                f"{where}: `from` names the end that {source} is: expected {listed(names)}, got "
-                f"`{start}`.{near(start, names)}",
-            )
-        elif possible:
-            item, name = possible[0]
-            self._report.add(
-                use.node,
-                f"{where}: {item.name} links {source} to {field.type.named}, but neither the table nor an index has "
-                f"`{name}` alone in its partition key. Cure: {self._cure(item, name)}",
-            )
-        else:
-            target = targets[0]
-            self._report.add(
-                use.node,
-                f"{where}: nothing links {source} to {field.type.named}. Expected an edge type, like `type "
-                f"{source}{target} "
-                f'@edge(partition: "{{{_lower(source)}}}", sort: "{{{_lower(target)}}}") '
-                f"{{ {_lower(source)}: {source}! "
-                f"{_lower(target)}: {target}! "
-                f"}}`, or a field of type {source} in {target} whose attribute is an index key",
-            )
-
-    def _cure(self, item: ItemType, name: str) -> str:
-        table = next(table for table in self._tables.values() if table.name == item.layouts[0].table)
-        for attribute, template in item.layouts[0].templates.items():
-            if all(variable.path[0] == name for variable in template.variables) and template.variables:
-                return (
-                    f'`@index(name: "…", partitionKey: "{attribute}", sortKey: "{table.primary.partition_key}")`, as '
-                    f"`{attribute}` holds {template.source!r}"
-                )
-        field = item.fields[name]
-        return f'`@index(name: "…", partitionKey: "{field.attribute}")`, as `{field.attribute}` holds the {name}'
-
-    def _path(self, source: str, field: DeclaredField, targets: tuple[str, ...]) -> Relationship | None:
-        use = field.directives["relationship"]
-        where, steps = f"`{source}.{field.name}`", str(use.get("path")).split(".")
-        if field.type.of is None or len(steps) < 2:
-            self._report.add(
-                use.at("path"),
-                f'{where}: a path walks two relationships or more and gives a list, like path: "pallets.boxes"',
-            )
+        if not found:
             return None
-        hops: list[Relationship] = []
-        current = source
-        for step in steps:
-            type_ = self._declared.items[current]
-            if step not in type_.fields or "relationship" not in type_.fields[step].directives:
-                known = [name for name, entry in type_.fields.items() if "relationship" in entry.directives]
-                self._report.add(
-                    use.at("path"),
-                    f"{where}: `{step}` in the path is no relationship of {current}: expected "
-                    f"{listed(known)}.{near(step, known)}",
-                )
-                return None
-            hop = self.relationship(current, step)
-            if hop is None:
-                return None
-            if len(hop.targets) != 1 and step is not steps[-1]:
-                self._report.add(
-                    use.at("path"), f"{where}: `{step}` leads to several types, and a path goes on from one only"
-                )
-                return None
-            hops += hop.path or (hop,)
-            current = hop.targets[0]
-        if not set(hops[-1].targets) <= set(targets):
-            self._report.add(
-                use.at("path"),
-                f"{where} is a list of {field.type.named}, but its path leads to {listed(hops[-1].targets)}",
-            )
-            return None
-        first = hops[0]
+        needs = _needs(found[0], way.start)
         return Relationship(
             source,
             field.name,
-            hops[-1].item_types,
+            (way.item.name,),
+            targets,
+            field.type.of is not None,
+            way.start,
+            way.end,
+            tuple(access for access in found if set(_needs(access, way.start)) <= set(needs)),
+            needs,
+        )
+
+    def _consistent(self, where: str, use: Directive, made: Relationship) -> Relationship | None:
+        """Leave only the ways that can be read consistently, if that is asked for."""
+        if not use.get("consistent"):
+            return made
+        ways = strong(made.accesses)
+        if not ways:
+            self._report.add(
+                use.at("consistent"),
+                f"{where} is read from the global index `{made.accesses[0].index.name}`, which is always a little "
+                "behind: expected `consistent` only where the table or a local index serves. Remove it",
+            )
+            return None
+        return replace(made, accesses=ways, consistent=True)
+
+    # --- what is wrong where there is none, or more than one ---
+
+    def _follows_from_a_mistake(self, source: str, targets: tuple[str, ...]) -> bool:
+        """Say whether a mistake reported already may be why no way is found: in an index, or in a type between."""
+        linking = [
+            type_
+            for type_ in self._declared.types.values()
+            if type_.name in targets
+            or any(
+                {source, *targets} & set(self._declared.possible(field.type.named))
+                for field in type_.fields.values()
+                if not field.is_relationship
+            )
+        ]
+        nodes = [node for type_ in linking for node in self._declared.makings(type_)]
+        are_whole = all(is_whole(type_, self._items[type_.name].layouts) for type_ in linking if type_.keys)
+        return not are_whole or self._report.blames(*self._declared.schema_nodes, *nodes)
+
+    def _report_ambiguous(self, where: str, field: DeclaredField, resolved: list[Relationship]) -> None:
+        ways = list(dict.fromkeys(f'through: "{one.item_types[0]}", from: "{one.start}"' for one in resolved))
+        cure = (
+            "Say which one: " + " or ".join(f"@relationship({way})" for way in ways)
+            if len(ways) == len(resolved)
+            else "Give each way an edge type of its own"
+        )
+        self._report.add(
+            field.directives["relationship"].node,
+            f"{where} is ambiguous: expected one way to {field.type.named}, found {len(resolved)}. {cure}",
+        )
+
+    def _report_unserved(self, source: str, field: DeclaredField, ways: list[_Way], targets: tuple[str, ...]) -> None:
+        use, where = field.directives["relationship"], f"`{source}.{field.name}`"
+        through, start = use.get("through"), use.get("from")
+        linking = [
+            way for item in self._items.values() for way in self._ways_of(item, source, targets, is_through=False)
+        ]
+        if ways:
+            self._report.add(
+                use.node,
+                f"{where}: {ways[0].item.name} links {source} to {field.type.named}, but neither the table nor an "
+                f"index has `{ways[0].start}` alone in its partition key. Expected {self._missing_index(ways[0])}",
+            )
+        elif through is not None and through not in {way.item.name for way in linking}:
+            known = {way.item.name: None for way in linking}
+            self._report.add(
+                use.at("through"),
+                f"{where}: `through` names `{through}`, which does not link {source} to {field.type.named}: expected "
+                f"{listed(known, 'or')}. Name one of them, or an edge type with both as ends{near(through, known)}",
+            )
+        elif start is not None and linking:
+            known = {way.start: None for way in linking if through in (None, way.item.name)}
+            self._report.add(
+                use.at("from"),
+                f"{where}: `from` is `{start}`: expected the end that {source} is, {listed(known, 'or')}. Name one of "
+                f"them{near(start, known)}",
+            )
+        else:
+            one, other = _lower(source), _lower(targets[0])
+            self._report.add(
+                use.node,
+                f"{where}: nothing links {source} to {field.type.named}. Expected an edge type, `type "
+                f'{source}{targets[0]} @edge(partition: "{{{one}}}", sort: "{{{other}}}") {{ {one}: {source}!  '
+                f"{other}: {targets[0]}! }}`, or a field of type {source} in {targets[0]} that the partition key of "
+                "the table or of an index holds",
+            )
+
+    def _missing_index(self, way: _Way) -> str:
+        layout = next(iter(way.item.layouts))
+        primary = self._tables.stored(layout.table).primary
+        for attribute, template in layout.templates.items():
+            if template.variables and all(variable.path[0] == way.start for variable in template.variables):
+                sort = "" if attribute == primary.partition_key else f', sortKey: "{primary.partition_key}"'
+                return f'`@index(name: "…", partitionKey: "{attribute}"{sort})`, for it holds {template.source!r}'
+        attribute = way.item.fields[way.start].attribute
+        return f'`@index(name: "…", partitionKey: "{attribute}")`, for it holds the {way.start}'
+
+    # --- paths ---
+
+    def _path(self, source: str, field: DeclaredField, targets: tuple[str, ...]) -> Relationship | None:
+        use, where = field.directives["relationship"], f"`{source}.{field.name}`"
+        steps = use.get("path").split(".")
+        others = [name for name in ("through", "from", "consistent") if use.get(name)]
+        if field.type.of is None or len(steps) < 2 or others:
+            self._report.add(
+                use.at("path"),
+                f"{where}: expected a list whose path walks two relationships or more, and nothing "
+                'beside it. Write it like `boxes: [Box!]! @relationship(path: "pallets.boxes")`',
+            )
+            return None
+        hops = self._hops(source, use, where, steps)
+        if hops is None:
+            return None
+        first, last = hops[0], hops[-1]
+        if not set(last.targets) <= set(targets) or len(hops) > HOPS:
+            self._report.add(
+                use.at("path"),
+                f"{where} is a list of {field.type.named} and its path of {len(hops)} relationships leads to "
+                f"{listed(last.targets)}: expected {HOPS} at most, that lead to what the field's type says. Mend the "
+                "path or the type",
+            )
+            return None
+        return Relationship(
+            source,
+            field.name,
+            last.item_types,
             targets,
             True,
             first.start,
-            hops[-1].end,
+            last.end,
             (),
             first.needs,
             tuple(hops),
         )
 
-
-def _ends(
-    declared: Declarations, item: ItemType, source: str, targets: tuple[str, ...], *, is_through: bool
-) -> list[tuple[str, str | None]]:
-    """List the pairs of ends by which items of a type may lead from the source to the targets.
-
-    With the items themselves as the targets there is no second end.
-    """
-    starts = [field.name for field in item.references if source in declared.possible(field.type.named)]
-    if item.name in targets and not (is_through and not item.is_node and len(targets) > 1):
-        return [(start, None) for start in starts]
-    if item.is_node:
-        return []
-    return [
-        (start, field.name)
-        for start in starts
-        for field in item.references
-        if field.name != start and set(declared.possible(field.type.named)) & set(targets)
-    ]
+    def _hops(self, source: str, use: Directive, where: str, steps: list[str]) -> list[Relationship] | None:
+        """Resolve the relationships of a path, one after the other; a hop may be a path itself."""
+        hops: list[Relationship] = []
+        targets: tuple[str, ...] = (source,)
+        for step in steps:
+            if len(targets) != 1:
+                self._report.add(
+                    use.at("path"),
+                    f"{where}: the path goes on with `{step}` from {listed(targets, 'or')}: expected one type to go on "
+                    "from. End the path before it",
+                )
+                return None
+            fields = self._declared.items[targets[0]].fields
+            known = [name for name, entry in fields.items() if entry.is_relationship]
+            if step not in known:
+                self._report.add(
+                    use.at("path"),
+                    f"{where}: `{step}` in the path is no relationship of {targets[0]}: expected "
+                    f"{listed(known, 'or')}. Mend the path{near(step, known)}",
+                )
+                return None
+            hop = self.relationship(targets[0], step)
+            if hop is None:
+                return None
+            hops += hop.path or (hop,)
+            targets = hop.targets
+        return hops
 
 
 def _needs(access: Access, start: str) -> tuple[Path, ...]:
@@ -282,6 +316,14 @@ def _needs(access: Access, start: str) -> tuple[Path, ...]:
             for variable in layout.templates[access.index.partition_key].variables
             if variable.path[0] == start
         )
+    )
+
+
+def _mentions(access: Access, name: str) -> bool:
+    keys = [key for key in (access.index.partition_key, access.index.sort_key) if key]
+    return all(
+        any(variable.path[0] == name for key in keys for variable in layout.templates[key].variables)
+        for layout in access.layouts
     )
 
 

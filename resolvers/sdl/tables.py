@@ -3,71 +3,121 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from graph.model import Index, Projection, Table
 from graph.periods import FORMATS, Period
 from resolvers.sdl.declarations import Declarations, Directive
 from resolvers.sdl.report import Report, listed, near
 
+HOLE = re.compile(r"\{[^{}]*\}")
+STORED_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}|arn:\S{1,1020}")
+GLOBAL_INDEXES = 20
+LOCAL_INDEXES = 5
+PROJECTED_ATTRIBUTES = 100
+STAND_IN = "the table"
 
-def read_tables(declared: Declarations, report: Report, rename: str | None) -> tuple[dict[str, Table], dict[str, str]]:
-    """Make the tables and attribute cases, by the names in the file; `rename` serves another table as the first."""
-    uses = [directive for name, directive in declared.schema if name == "table"]
-    if not uses:
-        report.add(
-            None,
-            'no table is named: expected `extend schema @table(name: "…", partitionKey: "…", sortKey: "…")` before '
-            "the types",
-        )
-    indexes: dict[str, list[tuple[Directive, Index]]] = {use.get("name"): [] for use in uses}
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables of a file by the names that it uses, in its order, and how each makes attributes of fields."""
+
+    by_name: Mapping[str, Table]
+    cases: Mapping[str, str]
+
+    def named(self, name: str | None) -> Table | None:
+        """Give a table, the first one when no name is given."""
+        return next(iter(self.by_name.values())) if name is None else self.by_name.get(name)
+
+    def stored(self, name: str) -> Table:
+        """Give a table by the name that it has in DynamoDB."""
+        return next(table for table in self.by_name.values() if table.name == name)
+
+    def case(self, name: str | None) -> str:
+        """Give the attribute case of a table, of the first one when no name, or an unknown one, is given."""
+        return self.cases.get(name or "", next(iter(self.cases.values())))
+
+
+def read_tables(declared: Declarations, report: Report, rename: str | None) -> Tables:
+    """Make the tables and their attribute cases; `rename` serves another table as the first one."""
+    uses: dict[str, Directive] = {}
     for name, use in declared.schema:
-        if name == "index" and uses:
-            table = use.get("table") or uses[0].get("name")
-            if table not in indexes:
+        if name == "table":
+            if use.get("name") in uses:
                 report.add(
-                    use.at("table"), f"no @table is named `{table}`: expected {listed(indexes)}.{near(table, indexes)}"
+                    use.at("name"),
+                    f"the table `{use.get('name')}` is declared twice: expected each table once. Merge the two",
                 )
-                continue
-            indexes[table].append((use, _index(use, table)))
+            uses.setdefault(use.get("name"), use)
+    if not uses:
+        return _stand_in(declared, report)
+    indexes = _read_indexes(declared, uses, report)
     made: dict[str, Table] = {}
-    cases: dict[str, str] = {}
-    for position, use in enumerate(uses):
-        name = use.get("name")
-        if name in made:
-            report.add(use.at("name"), f"the table `{name}` is named twice: write it once")
+    for position, (name, use) in enumerate(uses.items()):
         stored = rename if rename and position == 0 else name
-        made[name] = _table(use, stored, [index for _, index in indexes[name]], report)
-        cases[name] = use.get("attributeCase")
+        period = _period(use, stored, report)
+        primary = Index(stored, None, use.get("partitionKey"), use.get("sortKey"), period=period)
+        found = tuple(replace(index, table=stored, period=period) for _, index in indexes[name])
+        made[name] = Table(stored, primary, found, use.get("type"))
+        _check_table(use, made[name], report)
         _check_indexes(indexes[name], made[name], report)
-    return made, cases
+    return Tables(made, {name: use.get("attributeCase") for name, use in uses.items()})
 
 
-def _index(use: Directive, table: str) -> Index:
+def _stand_in(declared: Declarations, report: Report) -> Tables:
+    """Make a table in place of the one that is missing or broken, so that the types can be checked all the same."""
+    if not report.blames(*declared.schema_nodes):
+        report.add(
+            declared.schema_nodes[0] if declared.schema_nodes else None,
+            'no table is named: expected `extend schema @table(name: "…", partitionKey: "…", sortKey: "…")`. Write it '
+            "before the types, with the table's own key attributes",
+        )
+    sorts = any(use.get("sort") or use.get("key") for type_ in declared.items.values() for use in type_.keys)
+    primary = Index(STAND_IN, None, "its partition key", "its sort key" if sorts else None)
+    return Tables({STAND_IN: Table(STAND_IN, primary, ())}, {STAND_IN: "AS_WRITTEN"})
+
+
+def _read_indexes(
+    declared: Declarations, tables: Mapping[str, Directive], report: Report
+) -> dict[str, list[tuple[Directive, Index]]]:
+    found: dict[str, list[tuple[Directive, Index]]] = {name: [] for name in tables}
+    for name, use in declared.schema:
+        if name != "index":
+            continue
+        table = use.get("table") if use.get("table") is not None else next(iter(tables))
+        if table not in found:
+            report.add(
+                use.at("table"),
+                f"the index `{use.get('name')}` is of the table `{table}`, which no @table declares: expected "
+                f"{listed(found, 'or')}. Name one of them{near(table, found)}",
+            )
+            continue
+        found[table].append((use, _index(use, table, report)))
+    return found
+
+
+def _index(use: Directive, table: str, report: Report) -> Index:
     given: list[str] = use.get("projection")
     projection = Projection(given[0]) if given in (["ALL"], ["KEYS_ONLY"]) else frozenset(given)
+    if isinstance(projection, frozenset) and (not projection or projection & {"ALL", "KEYS_ONLY"}):
+        report.add(
+            use.at("projection"),
+            f'the projection of the index `{use.get("name")}` is {given}: expected "ALL" or "KEYS_ONLY" alone, or a '
+            'list of attributes. For the keys and nothing else write projection: "KEYS_ONLY"',
+        )
     return Index(table, use.get("name"), use.get("partitionKey"), use.get("sortKey"), projection, use.get("local"))
 
 
-def _table(use: Directive, stored: str, indexes: list[Index], report: Report) -> Table:
-    period = _period(use, stored, report)
-    primary = Index(stored, None, use.get("partitionKey"), use.get("sortKey"), period=period)
-    renamed = tuple(replace(index, table=stored, period=period) for index in indexes)
-    return Table(stored, primary, renamed, use.get("type"))
-
-
-def _check_indexes(uses: list[tuple[Directive, Index]], table: Table, report: Report) -> None:
-    seen: set[str | None] = set()
-    for use, index in uses:
-        if index.name in seen:
-            report.add(use.at("name"), f"the index `{index.name}` is named twice: write it once")
-        seen.add(index.name)
-        if index.local and index.partition_key != table.primary.partition_key:
-            report.add(
-                use.at("partitionKey"),
-                f"a local index shares the table's partition key: expected `{table.primary.partition_key}`, got "
-                f"`{index.partition_key}`",
-            )
+def _check_table(use: Directive, table: Table, report: Report) -> None:
+    _check_name(use, "table", report)
+    _check_attributes(use, "table", report)
+    if use.get("type") == "" or table.type_attribute in table.key_attributes:
+        report.add(
+            use.at("type"),
+            f"`type` of the table `{use.get('name')}` is {use.get('type')!r}: expected an attribute beside the key "
+            "that holds the type's name. Where a key holds it, leave `type` out and let the types' keys begin with it",
+        )
 
 
 def _period(use: Directive, name: str, report: Report) -> Period | None:
@@ -78,8 +128,94 @@ def _period(use: Directive, name: str, report: Report) -> Period | None:
     if match is None or match[3] not in FORMATS:
         report.add(
             use.at("name"),
-            f"the table's name {name!r} holds a period that cannot be read: expected one field with one of the formats "
-            f"{listed(FORMATS)}, like events_{{time:yyyyMM}}",
+            f"the name of the table {name!r} holds a period that cannot be read: expected one field with a format, "
+            f"{listed(FORMATS, 'or')}. Write it like events_{{time:yyyyMM}}",
         )
         return None
     return Period(match[2], match[3], match[1], match[4])
+
+
+def _check_name(use: Directive, what: str, report: Report) -> None:
+    name = HOLE.sub("000000", use.get("name"))
+    if not STORED_NAME.fullmatch(name):
+        report.add(
+            use.at("name"),
+            f"the name of the {what} cannot be `{use.get('name')}`: DynamoDB expects 3 to 255 of the characters a-z "
+            f"A-Z 0-9 _ . - and nothing else. Write the {what}'s name as DynamoDB has it",
+        )
+
+
+def _check_attributes(use: Directive, what: str, report: Report) -> None:
+    for argument in ("partitionKey", "sortKey"):
+        name = use.get(argument)
+        if name is not None and not 1 <= len(name.encode()) <= 255:
+            report.add(
+                use.at(argument),
+                f"`{argument}` of the {what} `{use.get('name')}` has {len(name.encode())} bytes: DynamoDB expects the "
+                "name of an attribute, 1 to 255 bytes. Write the attribute's name",
+            )
+    if use.get("partitionKey") == use.get("sortKey"):
+        report.add(
+            use.at("sortKey"),
+            f"`{use.get('sortKey')}` is partition key and sort key of the {what} `{use.get('name')}`: expected two "
+            "attributes. Name another one, or leave `sortKey` out",
+        )
+
+
+def _check_indexes(uses: list[tuple[Directive, Index]], table: Table, report: Report) -> None:
+    seen: set[str | None] = set()
+    for use, index in uses:
+        _check_name(use, "index", report)
+        _check_attributes(use, "index", report)
+        if index.name in seen:
+            report.add(
+                use.at("name"),
+                f"the index `{index.name}` is declared twice: expected each index once. Remove one, or rename it",
+            )
+        seen.add(index.name)
+        if index.local:
+            _check_local(use, index, table, report)
+    _check_limits(uses, report)
+
+
+def _check_local(use: Directive, index: Index, table: Table, report: Report) -> None:
+    if index.partition_key != table.primary.partition_key:
+        report.add(
+            use.at("partitionKey"),
+            f"the local index `{index.name}` has the partition key `{index.partition_key}`: a local index shares the "
+            f"table's, expected `{table.primary.partition_key}`. Write that, or leave `local` out",
+        )
+    if index.sort_key is None or table.primary.sort_key is None:
+        lacking = "the table" if table.primary.sort_key is None else f"the local index `{index.name}`"
+        report.add(
+            use.at("local"),
+            f"{lacking} has no sort key: expected one in both, for a local index is another sort key of a table that "
+            "has one. Add `sortKey`, or leave `local` out",
+        )
+
+
+def _check_limits(uses: list[tuple[Directive, Index]], report: Report) -> None:
+    local = [use for use, index in uses if index.local]
+    others = [use for use, index in uses if not index.local]
+    if len(local) > LOCAL_INDEXES:
+        report.add(
+            local[LOCAL_INDEXES].node,
+            f"this is local index number {LOCAL_INDEXES + 1} of {len(local)}: DynamoDB expects {LOCAL_INDEXES} at most "
+            "on a table. Make it a global one: leave `local` out",
+        )
+    if len(others) > GLOBAL_INDEXES:
+        report.warn(
+            others[GLOBAL_INDEXES].node,
+            f"this is global index number {GLOBAL_INDEXES + 1} of {len(others)}: DynamoDB allows {GLOBAL_INDEXES} on a "
+            "table unless AWS has raised the quota. Ask for more, or let types share an index",
+        )
+    projected = 0
+    for use, index in uses:
+        projected += len(index.projection) if isinstance(index.projection, frozenset) else 0
+        if projected > PROJECTED_ATTRIBUTES:
+            report.add(
+                use.at("projection"),
+                f"with the index `{index.name}` the indexes of the table list {projected} attributes: DynamoDB expects "
+                f'{PROJECTED_ATTRIBUTES} at most, all lists together. List fewer, or project "ALL"',
+            )
+            break

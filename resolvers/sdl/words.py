@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from graphql import GraphQLSchema, build_schema
 
 WORDS = '''
@@ -16,7 +18,7 @@ directive @table(
   partitionKey: String!
   sortKey: String
   type: String
-  attributeCase: AttributeCase = AS_WRITTEN
+  attributeCase: AttributeCase! = AS_WRITTEN
 ) repeatable on SCHEMA
 
 """A secondary index. `projection` is "ALL", "KEYS_ONLY" or a list of attributes."""
@@ -24,8 +26,8 @@ directive @index(
   name: String!
   partitionKey: String!
   sortKey: String
-  projection: [String!] = ["ALL"]
-  local: Boolean = false
+  projection: [String!]! = ["ALL"]
+  local: Boolean! = false
   table: String
 ) repeatable on SCHEMA
 
@@ -36,7 +38,7 @@ directive @node(
   key: String
   ref: String
   typeName: String
-  virtual: Boolean = false
+  virtual: Boolean! = false
   table: String
 ) repeatable on OBJECT
 
@@ -58,7 +60,7 @@ directive @relationship(
   through: String
   from: String
   path: String
-  consistent: Boolean = false
+  consistent: Boolean! = false
 ) on FIELD_DEFINITION
 
 """The stored attribute's name; for a field that names a node, how the attribute names it."""
@@ -66,9 +68,9 @@ directive @attribute(name: String, ref: String) on FIELD_DEFINITION
 
 """A named access pattern."""
 directive @find(
-  sort: SortOrder = ASC
-  scan: Boolean = false
-  consistent: Boolean = false
+  sort: SortOrder! = ASC
+  scan: Boolean! = false
+  consistent: Boolean! = false
 ) on FIELD_DEFINITION
 
 """A stored counter of other items or of a number in them."""
@@ -87,19 +89,21 @@ scalar Base64
 
 SCALAR_NAMES = ("ID", "String", "Int", "Float", "Boolean", "DateTime", "Date", "Decimal", "BigInt", "JSON", "Base64")
 
+DIRECTIVE_NAMES = ("table", "index", "node", "edge", "indexed", "relationship", "attribute", "find", "count", "ttl")
+
 RESERVED_TYPES = {
     "Node": "Relay's interface of everything that has a global id",
     "PageInfo": "Relay's type of what lies around a page",
-    "Mutation": "the root of the generated writes",
-    "Subscription": "the root of the generated subscriptions",
-    "SortOrder": "the enum of the `order` argument",
     "Match": "the enum of the `match` argument",
-    "AttributeCase": "an enum of the model language",
+    **dict.fromkeys(SCALAR_NAMES, "a scalar"),
 }
 
 PAGING_ARGUMENTS = ("first", "after", "last", "before", "where", "order", "match")
 
+WHERE_FIELDS = ("and", "or", "not")
 
+
+@cache
 def words_schema() -> GraphQLSchema:
     """Build the schema that holds nothing but the words, to read directive arguments by."""
     return build_schema(WORDS + "type Query { words: Boolean }")

@@ -1,0 +1,80 @@
+"""The ways to an item from the fields that name it: in a root lookup, or in the attribute or key of another item."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from graph.keys import Path
+from graph.model import Access, ItemType, Layout
+from resolvers.sdl.accesses import SOME_VALUE, accesses, paths_of
+from resolvers.sdl.declarations import Declarations
+from resolvers.sdl.report import Report
+from resolvers.sdl.tables import Tables
+
+
+class Lookups:
+    """Resolves lookups; a name that does not lead to its item is reported."""
+
+    def __init__(self, declared: Declarations, tables: Tables, items: Mapping[str, ItemType], report: Report) -> None:
+        self._declared = declared
+        self._tables = tables
+        self._items = items
+        self._report = report
+
+    def all(self) -> dict[str, tuple[Access, ...]]:
+        """Resolve the lookups of every item type."""
+        found = {name: self._own(item) for name, item in self._items.items()}
+        for item in self._items.values():
+            for field in item.references:
+                use = self._declared.items[item.name].fields[field.name].directives.get("attribute")
+                if use is None or use.get("ref") is None:
+                    continue
+                for target, ref in field.refs.items():
+                    ways = self._ways(self._items[target], {variable.path for variable in ref.variables})
+                    if ways is None:
+                        self._report.add(
+                            use.at("ref"),
+                            f"`{item.name}.{field.name}` names a {target} by {ref.source!r}, which does not lead to "
+                            "its item: expected the fields of its partition key, or of an index's. Name it by those, "
+                            "or add "
+                            f'`@index(name: "…", partitionKey: "…")` for {ref.source!r}',
+                        )
+                    found[target] += tuple(way for way in ways or () if way not in found[target])
+        return found
+
+    def _own(self, item: ItemType) -> tuple[Access, ...]:
+        if item.virtual or not item.layouts:
+            return ()
+        paths = {variable.path for variable in item.ref.variables} if item.ref else paths_of(item.layouts)
+        ways = self._ways(item, paths)
+        use = self._declared.items[item.name].keys[0]
+        if ways is None:
+            self._report.add(
+                use.at("ref"),
+                f"`{item.name}` is named by {item.ref.source if item.ref else ''!r}, which does not lead to its item: "
+                "expected every field of its partition key, and those that its sort key begins with where others share "
+                "the partition. Write them in `ref`",
+            )
+        return ways or ()
+
+    def _ways(self, item: ItemType, paths: set[Path]) -> tuple[Access, ...] | None:
+        """List the ways that read little more than the item of these fields; None where none leads to it at all."""
+        if item.virtual or not item.layouts or self._report.blames(*self._declared.schema_nodes):
+            return ()
+        bound = dict.fromkeys(paths, SOME_VALUE)
+        ways = tuple(way for way in accesses(self._tables, item.layouts, bound) if _narrows(way, paths))
+        is_whole = any(self._primary(layout) <= paths for layout in item.layouts)
+        return ways if ways or is_whole else None
+
+    def _primary(self, layout: Layout) -> set[Path]:
+        names = self._tables.stored(layout.table).key_attributes
+        return {variable.path for name in names for variable in layout.templates[name].variables}
+
+
+def _narrows(way: Access, paths: set[Path]) -> bool:
+    """Say whether a way reads less than all items: by a variable in its partition, or a known one in its sort key."""
+    for layout in way.layouts:
+        sort = layout.templates[way.index.sort_key].variables if way.index.sort_key else ()
+        if not layout.templates[way.index.partition_key].variables and not (sort and sort[0].path in paths):
+            return False
+    return True
