@@ -118,15 +118,13 @@ async def lookup(
 
 async def by_keys(operation: Operation, named: Sequence[Entity | None]) -> list[Entity | None]:
     """Get the nodes of full keys, in order; None for those that do not exist."""
-    keys = [entity.key for entity in named if entity is not None]
-    items = iter(await operation.items([key for key in keys if key is not None]))
-    results: list[Entity | None] = []
-    for entity in named:
-        if entity is None or entity.type.virtual:
-            results.append(entity)
-            continue
-        item = next(items)
-        results.append(None if item is None else _of_type(operation, entity, item))
+    stored = [
+        (i, entity, entity.key) for i, entity in enumerate(named) if entity is not None and not entity.type.virtual
+    ]
+    items = await operation.items([key for _, _, key in stored if key is not None])
+    results = list(named)
+    for (i, entity, _), item in zip(stored, items, strict=True):
+        results[i] = None if item is None else _of_type(operation, entity, item)
     return results
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from graph.model import Index, Model, Projection, Table
@@ -24,7 +24,7 @@ def create_table(model: Model, table: Table, name: str | None = None) -> CreateT
     for kind, local in (("GlobalSecondaryIndexes", False), ("LocalSecondaryIndexes", True)):
         if indexes := [index for index in table.indexes if index.local is local]:
             definition[kind] = [
-                {"IndexName": index.name, "KeySchema": _key_schema(index), "Projection": _projection(index)}
+                {"IndexName": index.name, "KeySchema": _key_schema(index), "Projection": _projection(table, index)}
                 for index in indexes
             ]
     return CreateTable(name or table.name, definition)
@@ -35,10 +35,17 @@ def _key_schema(index: Index) -> list[dict[str, str]]:
     return [*schema, {"AttributeName": index.sort_key, "KeyType": "RANGE"}] if index.sort_key else schema
 
 
-def _projection(index: Index) -> dict[str, Any]:
+def _projection(table: Table, index: Index) -> dict[str, Any]:
     if isinstance(index.projection, Projection):
         return {"ProjectionType": index.projection.value}
-    return {"ProjectionType": "INCLUDE", "NonKeyAttributes": sorted(index.projection)}
+    if wanted := _non_key(table, index, index.projection):
+        return {"ProjectionType": "INCLUDE", "NonKeyAttributes": wanted}
+    return {"ProjectionType": "KEYS_ONLY"}
+
+
+def _non_key(table: Table, index: Index, names: Iterable[str]) -> list[str]:
+    """Give the attributes that an index does not hold anyway, in an order that is always the same."""
+    return sorted({*names} - {*_names(index), *table.key_attributes})
 
 
 def _attribute_type(model: Model, table: Table, name: str) -> str:
@@ -85,8 +92,7 @@ def _not_projected(table: Table, index: Index, described: Mapping[str, Any]) -> 
         return ""
     if isinstance(index.projection, Projection):
         return "all attributes"
-    held = {*_names(index), *table.key_attributes, *described.get("NonKeyAttributes", ())}
-    return ", ".join(sorted(index.projection - held))
+    return ", ".join(_non_key(table, index, index.projection - {*described.get("NonKeyAttributes", ())}))
 
 
 def _names(index: Index) -> tuple[str, ...]:
