@@ -2,132 +2,150 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
 from graph.cursor import Position
-from graph.entity import Entity, read_entity
-from graph.expressions import Condition
-from graph.merge import MergeSource
-from graph.model import Model
-from graph.requests import key_attribute
-from graph.sources import LARGEST_LIMIT, Batch, Entry, RangeSource, Reading, Source, not_ours
+from graph.entity import Entity
+from graph.sources import LARGEST_LIMIT, Batch, Entry, Reader, Reading, Source, not_ours, together
+
+LARGEST_WIDTH = 16
+"""How many inner lists are begun side by side: as many requests as are in flight at once anyway."""
+FIRST_GUESS = 25
+"""How many items an inner list is taken to hold before any was seen."""
+
+BEFORE_ALL, BEHIND_ALL = 0, 1
+"""In place of an inner position, for the sake of lists in which there is none: before or behind a whole inner list."""
 
 
 @dataclass(slots=True)
 class ChainSource:
-    """The items behind every item of another source, one after the other: containers' pallets' boxes.
+    """The items behind every item of another source, one after the other.
 
     A position is the position of the outer item and that of the inner one.
     """
 
-    model: Model
     outer: Source
-    follow: Callable[[Entity], Source | None]
-    """The inner source behind an outer item."""
+    follow: Callable[[Sequence[Entity]], Awaitable[list[Source | None]]]
+    """Gives the inner source behind each outer item."""
 
-    async def batches(self, reading: Reading) -> AsyncIterator[Batch]:
-        """Read the outer items, and as many inner lists side by side as seem needed.
+    def reader(self, reading: Reading) -> Reader:
+        """Begin a walk.
 
-        Cost: one Query for each page of outer items and one for each inner list begun; a first guess of 25 inner items
-        an outer one is corrected by what the first lists held.
+        Cost: one Query for each page of outer items and one for each inner list begun, as many side by side as the
+        lists so far let expect to be needed.
         """
-        outer_start, inner_start = reading.start or (None, None)
-        outer_reading = replace(reading, start=outer_start, inclusive=outer_start is not None, filter=None)
-        found, lists = 0, 0
-        async with aclosing(self.outer.batches(outer_reading)) as batches:  # type: ignore[type-var]
-            async for batch in batches:
-                todo = batch.entries
-                evaluated = batch.evaluated
-                while todo:
-                    # Under a filter nobody knows how many of them will do: twice as many lists each time.
-                    width = max(1, 2 * lists) if reading.sparse else self._width(reading.want - found, found, lists)
-                    heads, todo = todo[:width], todo[width:]
-                    inner = [
-                        self._inner(head, inner_start if head.position == outer_start else None, reading)
-                        for head in heads
-                    ]
-                    firsts = await asyncio.gather(*(anext(batches_, None) for batches_ in inner))
-                    ready: list[Entry] = []
-                    for head, first, rest in zip(heads, firsts, inner, strict=True):
-                        async for part in _continue(first, rest):
-                            evaluated += part.evaluated
-                            ready += (Entry((head.position, entry.position), entry.entity) for entry in part.entries)
-                            if part.end is not None:
-                                # This list goes on by another request: give out what came so far before it.
-                                found += len(ready)
-                                yield Batch(ready, evaluated, (head.position, part.end))
-                                ready, evaluated = [], 0
-                    found += len(ready)
-                    yield Batch(ready, evaluated, ready[-1].position if ready and (todo or batch.end) else None)
-                    evaluated = 0
-                    lists += len(heads)
-
-    @staticmethod
-    def _width(missing: int, found: int, lists: int) -> int:
-        each = found / lists if found else 25 if not lists else 1
-        return max(1, min(ceil(missing / each), LARGEST_LIMIT))
-
-    def _inner(self, head: Entry, start: Position | None, reading: Reading) -> AsyncIterator[Batch]:
-        source = self.follow(head.entity)
-        return _nothing() if source is None else source.batches(replace(reading, start=start))
+        return _ChainReader(self, reading)
 
     def check(self, position: Position) -> None:
-        """Refuse a position that either source does not know."""
-        if len(position) != 2 or not isinstance(position[0], tuple) or not isinstance(position[1], tuple):
-            raise not_ours()
-        self.outer.check(position[0])
-        source = self._inner_source(position[0])
-        if source is None:
-            raise not_ours()
-        source.check(position[1])
+        """Refuse a position that the outer source does not know; the inner one is asked when it is there."""
+        match position:
+            case (tuple(outer), tuple() | 0 | 1):
+                self.outer.check(outer)
+            case _:
+                raise not_ours()
 
-    def passed(self, position: Position, stop: Position, descending: bool) -> bool:
-        """Compare by the outer position, then by the inner one."""
-        if position[0] != stop[0]:
-            return self.outer.passed(position[0], stop[0], descending)
-        source = self._inner_source(position[0])
-        return source is not None and source.passed(position[1], stop[1], descending)
-
-    def _inner_source(self, outer: Position) -> Source | None:
-        head = entity_at(self.model, self.outer, outer)
-        return None if head is None else self.follow(head)
-
-    async def count(self, condition: Condition | None) -> int:
+    async def count(self) -> int | None:
         """Sum the counts of all inner lists. Cost: the outer items, and a COUNT for each."""
-        counts: list[Awaitable[int]] = []
-        async for batch in self.outer.batches(Reading(want=LARGEST_LIMIT)):
-            for entry in batch.entries:
-                source = self.follow(entry.entity)
-                if source is not None:
-                    counts.append(source.count(condition))
-        return sum(await asyncio.gather(*counts))
+        reader, total = self.outer.reader(Reading(LARGEST_LIMIT)), 0
+        while True:
+            batch = await reader.read()
+            sources = await self.follow([entry.entity for entry in batch.entries])
+            counts = await together([source.count() for source in sources if source is not None])
+            if None in counts:
+                return None
+            total += sum(count or 0 for count in counts)
+            if batch.end is None:
+                return total
 
 
-async def _nothing() -> AsyncIterator[Batch]:
-    return
-    yield  # makes this a generator
+@dataclass(slots=True)
+class _List:
+    """An inner list that was begun: the outer item before it, and what its first round brought."""
+
+    outer: Position
+    reader: Reader
+    first: Batch | None = None
 
 
-async def _continue(first: Batch | None, rest: AsyncIterator[Batch]) -> AsyncIterator[Batch]:
-    if first is not None:
-        yield first
-        async for batch in rest:
-            yield batch
+class _ChainReader:
+    """Reads the outer items, and as many inner lists side by side as seem needed."""
 
+    def __init__(self, chain: ChainSource, reading: Reading) -> None:
+        self._chain = chain
+        self._reading = reading
+        start, stop = (None if end is None else end[0] for end in (reading.start, reading.stop))
+        self._outer: Reader | None = chain.outer.reader(replace(reading, start=start, stop=stop, inclusive=True))
+        self._heads: deque[Entry] = deque()
+        self._lists: deque[_List] = deque()
+        self._reached: Position = ()
+        self._found = self._begun = 0
 
-def entity_at(model: Model, source: Source, position: Position) -> Entity | None:
-    """Make the item at a position of a range or a merge again, from the keys alone that the position holds."""
-    if isinstance(source, MergeSource):
-        source, position = source.sources[position[0]], position[1]
-    if not isinstance(source, RangeSource):
-        return None
-    index = source.range.index
-    names = model.tables[index.table].position_attributes(index)
-    wire = {name: key_attribute(value) for name, value in zip(names, position, strict=True)}
-    wire[index.partition_key] = key_attribute(source.range.partition)
-    entities = (read_entity(model, layout, wire, frozenset(wire)) for layout in source.range.layouts)
-    return next((entity for entity in entities if entity is not None), None)
+    async def read(self) -> Batch:
+        """Read one round further: up to where an inner list goes on by a request of its own."""
+        evaluated = 0 if self._lists else await self._begin_lists()
+        entries: list[Entry] = []
+        while self._lists:
+            inner = self._lists[0]
+            batch = inner.first
+            if batch is None:
+                batch = await inner.reader.read()
+                evaluated += batch.evaluated
+            inner.first = None
+            entries += (Entry((inner.outer, entry.position), entry.entity) for entry in batch.entries)
+            if batch.end is not None:
+                return self._batch(entries, evaluated, (inner.outer, batch.end))
+            self._lists.popleft()
+        has_more = self._heads or self._outer is not None
+        behind = BEFORE_ALL if self._reading.descending else BEHIND_ALL
+        return self._batch(entries, evaluated, (self._reached, behind) if has_more else None)
+
+    def _batch(self, entries: list[Entry], evaluated: int, end: Position | None) -> Batch:
+        self._found += len(entries)
+        return Batch(entries, evaluated, end)
+
+    async def _begin_lists(self) -> int:
+        evaluated = 0
+        if not self._heads and self._outer is not None:
+            batch = await self._outer.read()
+            evaluated, self._heads = batch.evaluated, deque(batch.entries)
+            if batch.end is None:
+                self._outer = None
+            else:
+                self._reached = batch.end
+        heads = [self._heads.popleft() for _ in range(min(self._width(), len(self._heads)))]
+        if heads:
+            self._reached = heads[-1].position
+        sources = await self._chain.follow([head.entity for head in heads])
+        for head, source in zip(heads, sources, strict=True):
+            if source is not None and (reader := self._inner(head.position, source, len(heads))) is not None:
+                self._lists.append(_List(head.position, reader))
+        firsts = await together([inner.reader.read() for inner in self._lists])
+        for inner, first in zip(self._lists, firsts, strict=True):
+            inner.first = first
+        self._begun += len(heads)
+        return evaluated + sum(first.evaluated for first in firsts)
+
+    def _width(self) -> int:
+        if self._begun and not self._found:
+            # Nobody knows how many will do: twice as many lists each time.
+            return min(2 * self._begun, LARGEST_WIDTH)
+        each = self._found / self._begun if self._begun else FIRST_GUESS
+        return max(1, min(ceil((self._reading.want - self._found) / each), LARGEST_WIDTH))
+
+    def _inner(self, outer: Position, source: Source, width: int) -> Reader | None:
+        """Begin a walk along the list behind an outer item; None where all of it lies outside of the two ends."""
+        start, stop = (
+            None if end is None or end[0] != outer else end[1] for end in (self._reading.start, self._reading.stop)
+        )
+        low, high = (stop, start) if self._reading.descending else (start, stop)
+        if low == BEHIND_ALL or high == BEFORE_ALL:
+            return None
+        start, stop = (end if isinstance(end, tuple) else None for end in (start, stop))
+        for end in (start, stop):
+            if end is not None:
+                source.check(end)
+        most = max(1, self._reading.most // width)
+        return source.reader(replace(self._reading, start=start, stop=stop, most=most))

@@ -2,74 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from graph.cursor import Position, is_key_position
-from graph.expressions import Condition
 from graph.keys import KeyValue
-from graph.merge import MergeSource, replace_range
-from graph.sources import LARGEST_LIMIT, Batch, Entry, Reading, not_ours
+from graph.merge import MergeSource
+from graph.ranges import just_above, just_below
+from graph.requests import SortRange
+from graph.sources import LARGEST_LIMIT, Batch, Entry, RangeSource, Reader, Reading, not_ours
 
 
 @dataclass(slots=True)
 class DistinctSource:
     """A merge whose ranges name a node by their whole sort key: equal sort keys are one entry.
 
-    With `in_all` only what lies in every range is given. A position is the sort key, from which every range goes on.
+    Only what lies in as many ranges as are `wanted` is given. A position is the sort key, from which every range goes
+    on.
     """
 
     merge: MergeSource
-    in_all: bool
+    wanted: int = 1
 
-    async def batches(self, reading: Reading) -> AsyncIterator[Batch]:
-        """Read the ranges side by side and give out each group of equal sort keys once it is complete."""
-        merge, start = self._behind(reading)
-        group: list[Entry] = []
-        key: KeyValue | None = None
-        async with aclosing(merge.batches(replace(reading, start=None, want=reading.want + 1))) as batches:  # type: ignore[type-var]
-            async for batch in batches:
-                given: list[Entry] = []
-                for entry in batch.entries:
-                    found = merge.merge_key(*entry.position)
-                    if found == start:
-                        continue
-                    if group and found != key:
-                        given += self._given(group, key)
-                        group = []
-                    key = found
-                    group.append(entry)
-                yield Batch(given, batch.evaluated, given[-1].position if given else None)
-        yield Batch(self._given(group, key), 0)
+    def reader(self, reading: Reading) -> Reader:
+        """Begin a walk. Cost: that of the merge."""
+        return _DistinctReader(self, reading)
 
-    def _given(self, group: list[Entry], key: KeyValue | None) -> list[Entry]:
-        is_wanted = group and (not self.in_all or len(group) == len(self.merge.sources))
-        return [Entry((key,), group[0].entity)] if is_wanted else []
-
-    def _behind(self, reading: Reading) -> tuple[MergeSource, KeyValue | None]:
-        """Narrow every range to what lies behind the start; the start itself may still be met, and is left out."""
-        if reading.start is None:
-            return self.merge, None
-        key: KeyValue = reading.start[0]
-        sources = []
-        for source in self.merge.sources:
-            sort = source.range.sort
-            sources.append(replace_range(source, sort.to(key) if reading.descending else sort.from_(key)))
-        return MergeSource(sources), key
+    def between(self, low: Position | None, high: Position | None) -> MergeSource:
+        """Narrow every range to what lies between two places."""
+        return MergeSource([_cut(source, low, high) for source in self.merge.sources])
 
     def check(self, position: Position) -> None:
         """Refuse a position that is not one sort key."""
         if not is_key_position(position, 1):
             raise not_ours()
 
-    def passed(self, position: Position, stop: Position, descending: bool) -> bool:
-        """Compare the sort keys."""
-        return bool(position[0] <= stop[0] if descending else position[0] >= stop[0])
-
-    async def count(self, condition: Condition | None) -> int:
+    async def count(self) -> int | None:
         """Count by reading: only the sort keys tell which items are the same."""
-        total = 0
-        async for batch in self.batches(Reading(want=LARGEST_LIMIT, filter=condition)):
+        if any(source.sieve.keep is not None for source in self.merge.sources):
+            return None
+        reader, total = self.reader(Reading(LARGEST_LIMIT)), 0
+        while True:
+            batch = await reader.read()
             total += len(batch.entries)
-        return total
+            if batch.end is None:
+                return total
+
+
+def _cut(source: RangeSource, low: Position | None, high: Position | None) -> RangeSource:
+    sort: SortRange = source.range.sort
+    if low is not None:
+        sort = sort.from_(just_above(low[0]))
+    if high is not None:
+        sort = sort.to(just_below(high[0]))
+    return replace(source, range=replace(source.range, sort=sort))
+
+
+@dataclass(slots=True)
+class _Group:
+    """The items of one sort key met so far."""
+
+    key: KeyValue
+    entries: list[Entry] = field(default_factory=list)
+
+
+class _DistinctReader:
+    """Reads the ranges side by side and gives out each group of equal sort keys once it is complete."""
+
+    def __init__(self, source: DistinctSource, reading: Reading) -> None:
+        self._wanted = source.wanted
+        self._descending = reading.descending
+        low, high = (reading.stop, reading.start) if reading.descending else (reading.start, reading.stop)
+        # Two items of each range at least, so that the first round gets beyond the first sort key.
+        most = max(reading.most, 2 * len(source.merge.sources))
+        part = replace(reading, want=reading.want + 1, most=most, start=None, stop=None)
+        self._reader = source.between(low, high).reader(part)
+        self._group: _Group | None = None
+
+    async def read(self) -> Batch:
+        """Read one round further."""
+        batch = await self._reader.read()
+        given: list[Entry] = []
+        for entry in batch.entries:
+            key = entry.position[1][0]
+            if self._group is None or self._group.key != key:
+                given += self._completed()
+                self._group = _Group(key)
+            self._group.entries.append(entry)
+        if batch.end is None:
+            return Batch(given + self._completed(), batch.evaluated)
+        reached = batch.end[1][0]
+        if self._group is not None and self._group.key != reached:
+            given += self._completed()
+        # What has this very sort key may not all be read yet.
+        edge = just_above(reached) if self._descending else just_below(reached)
+        return Batch(given, batch.evaluated, (edge,))
+
+    def _completed(self) -> list[Entry]:
+        group, self._group = self._group, None
+        if group is None or len(group.entries) < self._wanted:
+            return []
+        return [Entry((group.key,), group.entries[0].entity)]

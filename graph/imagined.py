@@ -8,15 +8,15 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from itertools import islice, product
+from itertools import product
 from math import ceil
 from typing import Any
 
 from graph.client import Meter, Response
 from graph.expressions import AllOf, AnyOf, Between, Compare, Condition, Function
 from graph.keys import AFTER_ALL, KeyValue, Literal, Path, Shard, Template, shard_path
-from graph.model import Field, FieldKind, Index, Layout, Model
-from graph.requests import BatchGetItem, GetItem, Item, KeyAttributes, Query, Request, Scan, key_attribute
+from graph.model import Field, FieldKind, Index, Layout, Model, Projection, Table
+from graph.requests import BatchGetItem, GetItem, Item, KeyAttributes, Query, Request, Scan, key_attribute, key_value
 from graph.scalars import DATE, DATE_TIME, AttributeValue, Scalar
 
 READ_UNIT_BYTES = 4096
@@ -47,10 +47,13 @@ class ImaginedTable:
             items = [item for key in request.keys if (item := self._at(request.table, key)) is not None]
             return {"Responses": {request.table: items}, "UnprocessedKeys": {}}
         assert isinstance(request, (Query, Scan)), f"{request.operation} reads nothing"
-        count = min(self._length, request.limit or self._length)
-        items = list(islice(self._range(request) if isinstance(request, Query) else self._scan(request), count))
-        self._note(request, self._units(len(items)))
-        return {"Items": items, "Count": len(items), "ScannedCount": len(items)}
+        items = list(self._range(request) if isinstance(request, Query) else self._scan(request))
+        page = items[: request.limit] if request.limit else items
+        self._note(request, self._units(len(page)))
+        response: dict[str, Any] = {"Items": page, "Count": len(page), "ScannedCount": len(page)}
+        if isinstance(request, Query) and len(page) < len(items):
+            response["LastEvaluatedKey"] = page[-1]
+        return response
 
     def _note(self, request: Request, units: float) -> None:
         self.sent.append((request, units))
@@ -73,33 +76,55 @@ class ImaginedTable:
                     yield self._item(layout, {}, str(number))
 
     def _range(self, request: Query) -> Iterator[Item]:
-        """Give the items of one type: of the named one, or of the one whose keys look most like the range's."""
-        table = self._model.tables[request.table]
+        """Give the items of every type whose keys lie in the range, or of the one that is asked for, in key order."""
+        table = self._table(request.table)
         index = next(way for way in table.ways if way.name == request.index)
         chosen = _type_in(request.filter, table.type_attribute)
+        found: dict[tuple[str, ...], Item] = {}
+        seen: set[str] = set()
         for layout in self._layouts(request.table):
             type_ = self._model.items[layout.type_name]
             names = [name for name in (index.partition_key, index.sort_key) if name]
-            if chosen not in (None, type_.type_name) or any(name not in layout.templates for name in names):
+            if (
+                chosen not in (None, type_.type_name)
+                or type_.name in seen
+                or any(name not in layout.templates for name in names)
+            ):
                 continue
             partition = layout.templates[index.partition_key].parse(request.partition[1])
             for item in () if partition is None else self._matching(layout, index, partition, request):
-                chosen = type_.type_name
-                yield item
+                # Of a union's members, and of mirrors, the first one that fits: a list is as long as any other.
+                seen.add(type_.name)
+                found.setdefault(tuple(str(item[name]) for name in table.key_attributes), item)
+        items = list(found.values())
+        if index.sort_key is not None:
+            items.sort(key=lambda item: key_value(item[index.sort_key or ""]), reverse=request.descending)
+        for item in items[_places_behind(items, request, table.key_attributes) :]:
+            yield _projected(item, table, index)
 
     def _matching(self, layout: Layout, index: Index, partition: Mapping[Path, Any], request: Query) -> Iterator[Item]:
         # Different lists lead to different nodes, or they would be loaded once for all.
-        salt = zlib.crc32(str(request.partition).encode()) % 10_000
-        for number in range(1, self._length + 1):
+        salt = zlib.crc32(str((request.partition, layout.name)).encode()) % 10_000
+        ref = self._model.items[layout.type_name].ref
+        is_named = ref is not None and all(variable.path in partition for variable in ref.variables)
+        for number in range(1, 1 + (1 if is_named else self._length)):
             for values in _guesses(layout, index, partition, request.sort, f"{salt}{number:03}"):
                 item = self._item(layout, values, f"{salt}{number:03}")
                 if request.sort is None or _holds(request.sort, item):
                     yield item
                     break
 
+    def _table(self, name: str) -> Table:
+        """Give a table by its name, that of a period too."""
+        tables = self._model.tables
+        return tables.get(name) or next(
+            table for table in tables.values() if table.period is not None and table.period.names_table(name)
+        )
+
     def _layouts(self, table: str) -> list[Layout]:
         """List the layouts of a table, those with the most literal text in their keys first."""
-        layouts = [layout for item in self._model.items.values() for layout in item.layouts if layout.table == table]
+        pattern = self._table(table).name
+        layouts = [layout for item in self._model.items.values() for layout in item.layouts if layout.table == pattern]
         return sorted(layouts, key=_literal_letters, reverse=True)
 
     # --- items ---
@@ -150,6 +175,24 @@ class ImaginedTable:
             for field in fields
             if field.scalar is not None and field.type.of is None
         }
+
+
+def _places_behind(items: list[Item], request: Query, names: tuple[str, ...]) -> int:
+    """Count the items up to the one that the request starts behind."""
+    start = dict(request.start or ())
+    keys = [{name: key_value(item[name]) for name in names} for item in items]
+    wanted = {name: start[name] for name in names if name in start}
+    return keys.index(wanted) + 1 if wanted in keys else 0
+
+
+def _projected(item: Item, table: Table, index: Index) -> Item:
+    """Keep of an item what the index holds."""
+    if index.projection is Projection.ALL:
+        return item
+    held = {*table.key_attributes, index.partition_key, index.sort_key}
+    if not isinstance(index.projection, Projection):
+        held |= index.projection
+    return {name: value for name, value in item.items() if name in held}
 
 
 def _shard_paths(template: Template) -> list[Path]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from aiodataloader import DataLoader, Loader
 
 from graph.client import MAX_TRIES, Meter, Response, back_off, forget_failure
-from graph.errors import StoreError, Throttled
+from graph.errors import StoreError, TableMissing, Throttled
 from graph.keys import KeyValue
 from graph.model import Model
 from graph.requests import BatchGetItem, GetItem, Item, KeyAttributes, Query, Request, Scan, key_value
@@ -171,7 +171,7 @@ class Operation:
     async def _load_batch(self, table: str, batch: dict[KeyAttributes, asyncio.Future[Any]]) -> None:
         with self.reading():
             try:
-                found = await self._get(table, list(batch))
+                found = await self._get_if_any(table, list(batch))
             except Exception as error:
                 for key, future in batch.items():
                     self._items.clear((table, key))
@@ -181,6 +181,15 @@ class Operation:
             for key, future in batch.items():
                 if not future.done():
                     future.set_result(found.get(key))
+
+    async def _get_if_any(self, table: str, keys: list[KeyAttributes]) -> dict[KeyAttributes, Item]:
+        try:
+            return await self._get(table, keys)
+        except TableMissing:
+            # A period in which nothing happened has no table: only those of the model must be there.
+            if table in self.model.tables:
+                raise
+            return {}
 
     async def _get(self, table: str, keys: list[KeyAttributes]) -> dict[KeyAttributes, Item]:
         """Get up to 100 items of a table, asking again for what DynamoDB left unprocessed (16 MB, or throttling)."""
@@ -236,13 +245,14 @@ class Operation:
     def _not_reading(self) -> Iterator[None]:
         """Do not count while waiting for items: nobody would send them before this very reader was done."""
         reader = asyncio.current_task()
-        was_reading = reader in self._readers
+        if reader not in self._readers:
+            yield
+            return
         self._end_reading(reader)
         try:
             yield
         finally:
-            if was_reading:
-                self._readers.add(reader)
+            self._readers.add(reader)
 
     def _end_reading(self, reader: asyncio.Task[Any] | None) -> None:
         self._readers.discard(reader)
@@ -251,8 +261,6 @@ class Operation:
 
     async def close(self) -> None:
         """Cancel what is still under way: the client has gone, or its answer is complete."""
-        if self._linger is not None:
-            self._linger.cancel()
         self._items.cancel()
         tasks: list[asyncio.Future[Any]] = [*self._tasks, *self._pages.values()]
         for task in tasks:

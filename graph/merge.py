@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass, replace
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from math import ceil
+from typing import Any
 
 from graph.cursor import Position
-from graph.expressions import Condition
 from graph.keys import KeyValue
+from graph.planner import KeyRange
+from graph.ranges import just_above, just_below
 from graph.requests import SortRange
-from graph.sources import Batch, Entry, RangeSource, Reading, not_ours
+from graph.sources import Batch, Entry, RangeSource, Reader, Reading, not_ours, together
+
+Place = tuple[Any, int]
+"""What items of all ranges are ordered by: the merge key, then the number of the range."""
+
+LEAST_SHARE = 10
 
 
 @dataclass(slots=True)
@@ -25,129 +31,110 @@ class MergeSource:
 
     sources: list[RangeSource]
 
-    async def batches(self, reading: Reading) -> AsyncIterator[Batch]:
-        """Read all ranges side by side and give out what is certain to come first."""
-        share = ceil(reading.want * 2 / len(self.sources)) + 1
-        reading = replace(reading, want=min(reading.want, max(share, 10)))
-        order = sorted(range(len(self.sources)), reverse=reading.descending)
-        async with AsyncExitStack() as stack:
-            heads = [await stack.enter_async_context(aclosing(_Head(self, i, reading))) for i in order]
-            while True:
-                evaluated = sum(await asyncio.gather(*(head.fill() for head in heads)))
-                entries = _take_certain(heads, reading.descending)
-                if not entries and all(head.done for head in heads):
-                    return
-                yield Batch(entries, evaluated, entries[-1].position if entries else None)
+    def reader(self, reading: Reading) -> Reader:
+        """Begin a walk.
 
-    def merge_key(self, number: int, position: Position) -> KeyValue:
-        """Give what an item is ordered by among all ranges."""
+        Cost: a Query for each range, of about twice its share of what is wanted, then one more for each range that
+        turns out to hold more of it.
+        """
+        return _MergeReader(self, reading)
+
+    def place(self, position: Position) -> Place:
+        """Give what a position is ordered by among all ranges."""
+        number, inner = position
         source = self.sources[number]
-        if source.range.index.sort_key is None:
-            return ""
-        value: KeyValue = position[0]
-        return value[source.range.merge_from :] if isinstance(value, str) else value
-
-    def resume(self, number: int, reading: Reading) -> Reading | None:
-        """Give how range `number` is read so as to go on behind a position that may be of another range."""
-        start = reading.start
-        if start is None:
-            return reading
-        if start[0] == number:
-            return replace(reading, start=start[1])
-        return replace(reading, start=None)
+        return source.range.merge_key(inner[0]) if source.range.index.sort_key else "", number
 
     def check(self, position: Position) -> None:
         """Refuse a position whose range does not exist or does not know it."""
-        if len(position) != 2 or not isinstance(position[0], int) or not 0 <= position[0] < len(self.sources):
-            raise not_ours()
-        self.sources[position[0]].check(position[1])
+        match position:
+            case (int(number), tuple(inner)) if 0 <= number < len(self.sources):
+                self.sources[number].check(inner)
+            case _:
+                raise not_ours()
 
-    def passed(self, position: Position, stop: Position, descending: bool) -> bool:
-        """Compare by merge key, then by range."""
-        if position[0] == stop[0]:
-            return self.sources[position[0]].passed(position[1], stop[1], descending)
-        one, other = (self.merge_key(*position), position[0]), (self.merge_key(*stop), stop[0])
-        return bool(one < other if descending else one > other)
-
-    async def count(self, condition: Condition | None) -> int:
+    async def count(self) -> int | None:
         """Sum the counts of all ranges."""
-        return sum(await asyncio.gather(*(source.count(condition) for source in self.sources)))
+        counts = await together([source.count() for source in self.sources])
+        return None if None in counts else sum(count or 0 for count in counts)
 
 
+@dataclass(slots=True)
 class _Head:
-    """The unread front of one range of a merge."""
+    """The front of one range: what was read of it and not yet given out, and how far it was read."""
 
-    def __init__(self, merge: MergeSource, number: int, reading: Reading) -> None:
-        self.number = number
-        self.buffer: list[tuple[KeyValue, Entry]] = []
-        self.done = False
+    number: int
+    reader: Reader
+    waiting: deque[Entry] = field(default_factory=deque)
+    reached: Position | None = None
+    has_ended: bool = False
+
+
+class _MergeReader:
+    """Reads all ranges side by side and gives out what is certain to come first."""
+
+    def __init__(self, merge: MergeSource, reading: Reading) -> None:
         self._merge = merge
-        self._start = reading.start
         self._descending = reading.descending
-        own = merge.resume(number, reading)
-        assert own is not None
-        self._batches = self._source(reading).batches(own)
+        count = max(1, len(merge.sources))
+        share = max(LEAST_SHARE, 2 * ceil(reading.want / count))
+        part = replace(reading, want=min(reading.want, share), most=max(1, reading.most // count))
+        readers = [(number, _part_reader(merge, number, part)) for number in range(len(merge.sources))]
+        self._heads = [_Head(number, reader) for number, reader in readers if reader is not None]
 
-    def _source(self, reading: Reading) -> RangeSource:
-        """Narrow the range of another position than its own by a key condition on the merge key."""
-        source, start = self._merge.sources[self.number], reading.start
-        if start is None or start[0] == self.number or source.range.index.sort_key is None:
-            return source
-        key = self._merge.merge_key(*start)
-        if isinstance(key, str):
-            low = source.range.sort.low
-            key = (low[: source.range.merge_from] if isinstance(low, str) else "") + key
-        sort = source.range.sort
-        narrowed = sort.to(key) if reading.descending else sort.from_(key)
-        return replace_range(source, narrowed)
+    async def read(self) -> Batch:
+        """Read on in every range that may hold what comes next, and give out all up to where one was read least far."""
+        blocking = [head for head in self._heads if self._blocks(head)]
+        batches = await together([head.reader.read() for head in blocking])
+        for head, batch in zip(blocking, batches, strict=True):
+            head.waiting.extend(Entry((head.number, entry.position), entry.entity) for entry in batch.entries)
+            head.reached, head.has_ended = (head.number, batch.end), batch.end is None
+        end = self._first([head.reached for head in self._heads if head.reached and not head.has_ended])
+        entries = [entry for head in self._heads for entry in self._certain(head, end)]
+        entries.sort(key=lambda entry: self._merge.place(entry.position), reverse=self._descending)
+        return Batch(entries, sum(batch.evaluated for batch in batches), end)
 
-    async def fill(self) -> int:
-        """Read until something is in front or the range ends; give the number of items evaluated."""
-        evaluated = 0
-        while not self.buffer and not self.done:
-            batch = await anext(self._batches, None)
-            if batch is None:
-                self.done = True
-                break
-            evaluated += batch.evaluated
-            for entry in batch.entries:
-                position = (self.number, entry.position)
-                if not self._is_behind(position):
-                    key = self._merge.merge_key(*position)
-                    self.buffer.append((key, Entry(position, entry.entity)))
-        return evaluated
-
-    def _is_behind(self, position: Position) -> bool:
-        """Say whether an item of another range was given out before the start: the key condition cannot be open."""
-        if self._start is None or self._start[0] == self.number:
+    def _blocks(self, head: _Head) -> bool:
+        if head.has_ended or head.waiting:
             return False
-        key, start = self._merge.merge_key(*position), self._merge.merge_key(*self._start)
-        one, other = (key, position[0]), (start, self._start[0])
-        return bool(one > other if self._descending else one < other)
+        following = self._first([other.waiting[0].position for other in self._heads if other.waiting])
+        return following is None or head.reached is None or self._is_before(head.reached, following)
 
-    async def aclose(self) -> None:
-        """Stop reading."""
-        await self._batches.aclose()  # type: ignore[attr-defined]  # a generator, as every source's batches are
+    def _certain(self, head: _Head, end: Position | None) -> Iterator[Entry]:
+        while head.waiting and (end is None or not self._is_before(end, head.waiting[0].position)):
+            yield head.waiting.popleft()
+
+    def _first(self, positions: list[Position]) -> Position | None:
+        return (max if self._descending else min)(positions, key=self._merge.place, default=None)
+
+    def _is_before(self, one: Position, other: Position) -> bool:
+        place, another = self._merge.place(one), self._merge.place(other)
+        return place > another if self._descending else place < another
 
 
-def replace_range(source: RangeSource, sort: SortRange) -> RangeSource:
-    """Give the same source over another range of its sort key."""
-    return replace(source, range=replace(source.range, sort=sort))
+def _part_reader(merge: MergeSource, number: int, reading: Reading) -> Reader | None:
+    """Begin a walk along one range between two places that may be in others; None where none of it lies there."""
+    source = merge.sources[number]
+    low, high = (reading.stop, reading.start) if reading.descending else (reading.start, reading.stop)
+    sort = source.range.sort
+    for position, is_low in ((low, True), (high, False)):
+        if position is not None and position[0] != number:
+            is_beyond = (number > position[0]) is is_low
+            if source.range.index.sort_key:
+                sort = _cut(source.range, sort, merge.place(position)[0], is_low=is_low, with_ties=is_beyond)
+            elif not is_beyond:
+                return None
+    part = replace(reading, start=_own(number, reading.start), stop=_own(number, reading.stop))
+    return replace(source, range=replace(source.range, sort=sort)).reader(part)
 
 
-def _take_certain(heads: list[_Head], descending: bool) -> list[Entry]:
-    """Take entries in order while every range that may still give more has one to compare with."""
-    entries: list[Entry] = []
-    cursors = dict.fromkeys(range(len(heads)), 0)
-    while all(cursors[i] < len(head.buffer) or head.done for i, head in enumerate(heads)):
-        fronts = [(head.buffer[cursors[i]][0], i) for i, head in enumerate(heads) if cursors[i] < len(head.buffer)]
-        if not fronts:
-            break
-        # `heads` are in reading order, so that among equal keys the first head comes first in both directions.
-        key = max(front[0] for front in fronts) if descending else min(front[0] for front in fronts)
-        chosen = next(i for front, i in fronts if front == key)
-        entries.append(heads[chosen].buffer[cursors[chosen]][1])
-        cursors[chosen] += 1
-    for i, head in enumerate(heads):
-        del head.buffer[: cursors[i]]
-    return entries
+def _cut(key_range: KeyRange, sort: SortRange, key: KeyValue, *, is_low: bool, with_ties: bool) -> SortRange:
+    if isinstance(key, str):
+        key = str(key_range.sort.low or "")[: key_range.merge_from] + key
+    if is_low:
+        return sort.from_(key if with_ties else just_above(key))
+    return sort.to(key if with_ties else just_below(key))
+
+
+def _own(number: int, position: Position | None) -> Position | None:
+    return position[1] if position is not None and position[0] == number else None

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from dataclasses import dataclass
 
 from graph.cursor import Position, read_cursor
-from graph.errors import PageError
-from graph.expressions import Condition
+from graph.errors import BudgetExceeded, PageError
 from graph.loaders import Limits
 from graph.sources import Entry, Reading, Source
-
-Keep = Callable[[list[Entry]], Awaitable[list[Entry]]]
-"""Drops the entries that a filter refuses, keeping the order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +28,11 @@ class Window:
     backward: bool = False
     after: Position | None = None
     before: Position | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Say whether all of the connection lies in it."""
+        return self.after is None and self.before is None
 
 
 @dataclass(slots=True)
@@ -85,63 +84,48 @@ def _position(cursor: str | None, argument: str, connection: str, source: Source
     return position
 
 
-async def read_page(
-    source: Source,
-    window_: Window,
-    *,
-    descending: bool = False,
-    condition: Condition | None = None,
-    keep: Keep | None = None,
-    budget: int,
-) -> Page:
-    """Read one page.
+async def read_page(source: Source, window_: Window, *, budget: int, descending: bool = False) -> Page:
+    """Read one page; `descending` is the connection's own order.
 
-    `descending` is the connection's own order; `condition` is left to DynamoDB, `keep` decides what it cannot.
-
-    Cost:   one item more than the page holds, which decides hasNextPage; under a filter as many as it takes, until
-            the page is full or `budget` items were evaluated.
+    Cost:   one item more than the page holds, which decides hasNextPage; where a filter drops items as many as it
+            takes, until the page is full or about `budget` items were evaluated.
     Source: Relay Cursor Connections, "Pagination algorithm", read from whichever end is asked for.
     """
     start, stop = (window_.before, window_.after) if window_.backward else (window_.after, window_.before)
-    reverse = descending != window_.backward
-    reading = Reading(
-        want=window_.size + 1,
-        start=start,
-        descending=reverse,
-        filter=condition,
-        sparse=condition is not None or keep is not None,
-    )
-    kept: list[Entry] = []
-    evaluated, reached, more, stopped = 0, start, False, False
-    async with aclosing(source.batches(reading)) as batches:  # type: ignore[type-var]
-        async for batch in batches:
-            entries = batch.entries
-            if stop is not None:
-                before_stop = [entry for entry in entries if not source.passed(entry.position, stop, reverse)]
-                stopped = len(before_stop) < len(entries)
-                entries = before_stop
-            kept += entries if keep is None else await keep(entries)
-            evaluated += batch.evaluated
-            reached = batch.end or (batch.entries[-1].position if batch.entries else reached)
-            if len(kept) > window_.size or stopped:
-                break
-            if evaluated >= budget and batch.end is not None:
-                more = True
-                break
-    if len(kept) > window_.size:
-        del kept[window_.size :]
-        more = True
-        reached = kept[-1].position if kept else start
-    elif not more and kept:
-        reached = kept[-1].position
-    return _page(kept, window_, start, reached, more)
+    want = window_.size + 1
+    most = max(budget, want)
+    reader = source.reader(Reading(want, most, start, stop, descending is not window_.backward))
+    entries: list[Entry] = []
+    evaluated = 0
+    while True:
+        batch = await reader.read()
+        entries += batch.entries
+        evaluated += batch.evaluated
+        if batch.end is None or len(entries) >= want or evaluated >= most:
+            return _page(entries, batch.end, start, window_)
 
 
-def _page(kept: list[Entry], window_: Window, start: Position | None, reached: Position | None, more: bool) -> Page:
-    began = kept[0].position if kept else start if more else None
-    ended = reached if kept or more else None
-    is_whole = window_.after is None and window_.before is None and not more
+def _page(entries: list[Entry], reached: Position | None, start: Position | None, window_: Window) -> Page:
+    is_full = len(entries) > window_.size
+    is_cut = reached is not None and not is_full
+    kept = entries[: window_.size]
+    near = kept[0].position if kept else start if is_cut else None
+    far = reached if is_cut else kept[-1].position if kept else None
+    more = is_full or is_cut
     if window_.backward:
         kept.reverse()
-        return Page(kept, more, window_.before is not None, ended, began, is_whole)
-    return Page(kept, window_.after is not None, more, began, ended, is_whole)
+        return Page(kept, more, window_.before is not None, far, near, window_.is_open and not more)
+    return Page(kept, window_.after is not None, more, near, far, window_.is_open and not more)
+
+
+async def read_first(source: Source, budget: int) -> Entry | None:
+    """Read the first item alone. Raises BudgetExceeded when it is not among as many as may be evaluated."""
+    reader, evaluated = source.reader(Reading(want=1, most=budget)), 0
+    while evaluated < budget:
+        batch = await reader.read()
+        if batch.entries or batch.end is None:
+            return batch.entries[0] if batch.entries else None
+        evaluated += batch.evaluated
+    raise BudgetExceeded(
+        f"the one item wanted is not among the first {evaluated} that it may be, and the read budget is {budget}"
+    )

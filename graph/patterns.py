@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from graph.keys import Literal, Path, Shard, Template, Variable
-from graph.model import Access, Find, Index, ItemType, Layout, Model, Relationship
+from graph.model import Access, Find, Index, ItemType, Layout, Model, Projection, Relationship
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ def access_patterns(model: Model) -> Iterator[AccessPattern]:
     for find in model.finds.values():
         yield _find(model, find)
     for relationship in model.relationships.values():
-        yield _path(relationship) if relationship.path else _relationship(model, relationship)
+        yield _path(model, relationship) if relationship.path else _relationship(model, relationship)
 
 
 def lookup_arguments(model: Model, item: ItemType) -> dict[str, tuple[Path, bool]]:
@@ -83,17 +83,29 @@ def _lookup(model: Model, item: ItemType) -> AccessPattern:
 def _find(model: Model, find: Find) -> AccessPattern:
     arguments = ", ".join(argument.name for argument in find.arguments)
     field = f"Query.{find.name}({arguments})" if arguments else f"Query.{find.name}"
-    then = _hydration(find.item_types, find.end)
     if find.scan:
         return AccessPattern(
             field, "1 Scan for each MB of the table", "table", "none: filtered by the shape of the key"
         )
     known = {argument.path for argument in find.arguments}
-    access = find.accesses[0]
-    fan_out = _fan_out(access, known)
+    access = max(find.accesses, key=lambda way: _reach(way, known))
     ranged = {argument.path for argument in find.arguments if argument.range_fields is not None}
-    condition = _condition(access.layouts[0], access.index, known, ranged=ranged)
-    return AccessPattern(field, _queries(fan_out), _name(access.index), condition, fan_out, then)
+    several = len(access.layouts) > 1
+    condition = _condition(access.layouts[0], access.index, known, ranged=ranged, several=several)
+    fan_out = _fan_out(access, known)
+    requests = _queries(fan_out, access.index)
+    for argument in find.arguments:
+        if argument.type.of is not None and argument.path in _paths(access.layouts[0], access.index):
+            requests += f" for each of `{argument.name}`"
+    return AccessPattern(field, requests, _name(access.index), condition, fan_out, _hydration(model, access, find.end))
+
+
+def _reach(access: Access, known: set[Path]) -> int:
+    """Count the parts of the sort key that the arguments bind: the planner takes the way that binds most."""
+    if access.index.sort_key is None:
+        return 0
+    parts = access.layouts[0].templates[access.index.sort_key].parts
+    return len(list(takewhile(lambda part: not isinstance(part, Variable) or part.path in known, parts)))
 
 
 def _relationship(model: Model, relationship: Relationship) -> AccessPattern:
@@ -102,31 +114,50 @@ def _relationship(model: Model, relationship: Relationship) -> AccessPattern:
     fan_out = _fan_out(access, known)
     return AccessPattern(
         f"{relationship.source}.{relationship.name}",
-        _queries(fan_out),
+        _queries(fan_out, access.index),
         _name(access.index),
         _condition(access.layouts[0], access.index, known, start=relationship.start, several=len(access.layouts) > 1),
         fan_out,
-        _hydration(relationship.item_types, relationship.end),
+        _hydration(model, access, relationship.end),
     )
 
 
-def _path(relationship: Relationship) -> AccessPattern:
+def _path(model: Model, relationship: Relationship) -> AccessPattern:
     hops = " → ".join(hop.name for hop in relationship.path)
     return AccessPattern(
         f"{relationship.source}.{relationship.name}",
         "1 Query, and 1 for each item on the way",
         ", ".join(dict.fromkeys(_name(hop.accesses[0].index) for hop in relationship.path)),
         f"those of {hops}",
-        then=_hydration(relationship.path[-1].item_types, relationship.path[-1].end),
+        then=_hydration(model, relationship.path[-1].accesses[0], relationship.path[-1].end),
     )
 
 
-def _hydration(item_types: tuple[str, ...], end: str | None) -> str:
-    return "" if end is None else "1 BatchGetItem for each 100 nodes"
+def _hydration(model: Model, access: Access, end: str | None) -> str:
+    """Say what follows for the nodes: nothing where the items are they or a tag is its name, else as keys allow."""
+    batches, layout = "1 BatchGetItem for each 100 nodes", access.layouts[0]
+    if end is None:
+        return "" if access.index.projection is Projection.ALL else f"{batches}, for what the index does not hold"
+    field = model.items[layout.type_name].fields[end]
+    targets = [model.items[layout.ends[end]] for layout in access.layouts if end in layout.ends]
+    targets = targets or [model.items[name] for name in field.refs]
+    if all(target.virtual for target in targets):
+        return ""
+    keyed = all(_is_keyed(model, target) for target in targets if not target.virtual)
+    requests = batches if keyed else "1 Query for each node"
+    return f"{requests}, for what the copy does not hold" if layout.copy == end else requests
 
 
-def _queries(fan_out: int) -> str:
-    return "1 Query" if fan_out == 1 else f"{fan_out} Queries side by side"
+def _is_keyed(model: Model, target: ItemType) -> bool:
+    """Say whether a node's name gives its whole key, as a BatchGetItem wants it."""
+    layout = target.layouts[0]
+    naming = {variable.path for variable in target.ref.variables} if target.ref else set()
+    return _paths(layout, model.tables[layout.table].primary) <= naming
+
+
+def _queries(fan_out: int, index: Index) -> str:
+    queries = "1 Query" if fan_out == 1 else f"{fan_out} Queries side by side"
+    return queries if index.period is None else f"{queries} for each {index.period.format} of the range"
 
 
 def _name(index: Index) -> str:

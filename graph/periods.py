@@ -26,6 +26,10 @@ class Period:
         """Name the table that holds a moment."""
         return f"{self.before}{_day(moment).strftime(FORMATS[self.format])}{self.after}"
 
+    def names_table(self, name: str) -> bool:
+        """Say whether a name is that of one of the tables."""
+        return name.startswith(self.before) and name.endswith(self.after)
+
     def names(self, bound: Bound | None) -> tuple[str, ...]:
         """Name the tables that a bound reaches, oldest first. Raises InputError when it is open or reaches too many."""
         if bound is not None and bound.values is not None:

@@ -1,26 +1,25 @@
 """The planner's rule, and nothing else: an access pattern and what is bound of it → the key ranges to read.
 
-Among the ways into a table, take those whose partition template is fully bound: by constants, by values, by fanning
-out over an enum or over shards. Of these take the one with the longest bound sort prefix, then one range on the next
-variable. Ties go to the way listed first (the table, then local indexes, then what projects all).
+Among the ways into a table, take those whose partition key is fully bound: by constants, by values, by fanning out
+over an enum or over shards. Of these take one whose partition is known before one to fan out over, then the longest
+bound sort prefix and one range on the next variable, then the fewest ranges. Ties go to the table, then to a local
+index, then to what projects all, then to the way listed first.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from itertools import product
+from itertools import product, takewhile
 from typing import Any
 
-from graph.bounds import Bound
-from graph.keys import AFTER_ALL, KeyValue, Literal, Part, Path, Shard, Template, Variable, shard_path
-from graph.model import Access, Index, Layout
+from graph.errors import InputError, KeyValueError
+from graph.filters import Test
+from graph.keys import KeyValue, Literal, Path, Shard, Template, Variable, shard_path
+from graph.model import Access, Index, Layout, Projection
+from graph.ranges import MOST_VALUES, Bounds, SortRanges, sort_ranges
 from graph.requests import SortRange
-from graph.scalars import TextOrder, number_text
-
-Bounds = Mapping[Path, Bound]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +27,7 @@ class KeyRange:
     """One range of one partition, and the layouts of the items expected there.
 
     `merge_from` is where the sort key begins that ranges of a fan-out are merged by: after the values fanned out over.
+    `parts` are the ranges inside it in which only such items lie, where several layouts are read by one Query.
     """
 
     index: Index
@@ -36,58 +36,85 @@ class KeyRange:
     sort: SortRange
     layouts: tuple[Layout, ...]
     merge_from: int = 0
+    parts: tuple[SortRange, ...] = ()
+
+    def merge_key(self, sort: KeyValue) -> KeyValue:
+        """Give what a sort key is ordered by among all ranges."""
+        return sort[self.merge_from :] if isinstance(sort, str) else sort
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What to read: the ranges are disjoint, and all of one index.
 
-    `consumed` are the paths whose bounds the key conditions express exactly; all others remain to be filtered.
+    `exact` are the tests that the key conditions decide. `near` are those that they keep to but for a few items at
+    the ends of the ranges: these remain to be decided, and will hardly drop anything.
     """
 
     index: Index
     ranges: tuple[KeyRange, ...]
-    consumed: frozenset[Path]
+    exact: frozenset[Test] = frozenset()
+    near: frozenset[Test] = frozenset()
+
+    @property
+    def names_items(self) -> bool:
+        """Say whether the ranges are whole primary keys, so that BatchGetItem serves them."""
+        is_single = self.index.sort_key is None
+        # A period in which nothing happened has no table, which a Query takes for an empty one.
+        is_table = self.index.name is None and self.index.period is None
+        return is_table and all(
+            is_single or key_range.sort.low == key_range.sort.high is not None for key_range in self.ranges
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class _Sort:
-    """What is bound of a sort key: its ranges, how many parts they bind, and what they express exactly."""
+class _Way:
+    """One access with the bounds put into its keys; paths bound exactly are among those bound nearly."""
 
-    ranges: tuple[tuple[SortRange, int], ...]
-    length: float
-    consumed: frozenset[Path]
+    access: Access
+    ranges: list[KeyRange]
+    bound: float
+    exact: frozenset[Path]
+    near: frozenset[Path]
+
+    def rank(self, bounds: Bounds) -> tuple[Any, ...]:
+        index = self.access.index
+        is_known = all(
+            isinstance(part, Literal) or part.path in bounds
+            for layout in self.access.layouts
+            for part in layout.templates[index.partition_key].parts
+        )
+        table_first = (index.name is None, index.local, index.projection is Projection.ALL)
+        return is_known, self.bound, -len(self.ranges), table_first
 
 
 def plan(accesses: Iterable[Access], bounds: Bounds) -> Plan | None:
     """Choose the way to read and make its key ranges; None when no way has its partition bound.
 
-    Raises: KeyValueError when a bound value cannot be part of the key.
+    A bound that nothing satisfies, or that no key can hold, gives a plan without ranges.
     """
-    best: tuple[float, Access, list[_Sort]] | None = None
-    for access in accesses:
-        if all(is_bound(layout.templates[access.index.partition_key], bounds) for layout in access.layouts):
-            sorts = [_bind_sort(_sort_template(access.index, layout), bounds) for layout in access.layouts]
-            length = min(sort.length for sort in sorts)
-            if best is None or length > best[0]:
-                best = (length, access, sorts)
-    if best is None:
-        return None
-    _, access, sorts = best
-    ranges = [
-        KeyRange(access.index, table, partition, sort_range, (layout,), merge_from)
-        for table in _tables(access.index, bounds)
-        for layout, sort in zip(access.layouts, sorts, strict=True)
-        for partition in _partitions(layout.templates[access.index.partition_key], bounds)
-        for sort_range, merge_from in sort.ranges
+    open_ = [
+        access
+        for access in accesses
+        if all(is_bound(layout.templates[access.index.partition_key], bounds) for layout in access.layouts)
     ]
-    consumed = frozenset.intersection(
-        *(
-            sort.consumed | _consumed_by_partition(layout.templates[access.index.partition_key], bounds)
-            for layout, sort in zip(access.layouts, sorts, strict=True)
-        )
+    if not open_:
+        return None
+    if any(bound.values == () for bound in bounds.values()):
+        return Plan(open_[0].index, ())
+    ways = [_way(access, bounds) for access in open_]
+    best = ways[0] if len(ways) == 1 else max(ways, key=lambda way: way.rank(bounds))
+    return Plan(
+        best.access.index,
+        tuple(_disjoint(best.ranges)),
+        _tests(best.exact, bounds),
+        _tests(best.near - best.exact, bounds),
     )
-    return Plan(access.index, tuple(_share_partitions(ranges)), consumed)
+
+
+def is_bound(template: Template, bounds: Bounds) -> bool:
+    """Say whether the values of a partition key are all known, or few enough to fan out over."""
+    return all(_values(variable, bounds) is not None for variable in template.variables)
 
 
 def _tables(index: Index, bounds: Bounds) -> tuple[str, ...]:
@@ -95,23 +122,75 @@ def _tables(index: Index, bounds: Bounds) -> tuple[str, ...]:
     return (index.table,) if index.period is None else index.period.names(bounds.get((index.period.field,)))
 
 
-def is_bound(template: Template, bounds: Bounds) -> bool:
-    """Say whether the values of a partition key are all known, or few enough to fan out over."""
-    return all(isinstance(part, (Literal, Shard)) or _choices(part, bounds) is not None for part in template.parts)
+def _tests(paths: frozenset[Path], bounds: Bounds) -> frozenset[Test]:
+    return frozenset(test for path in paths if path in bounds for test in bounds[path].tests)
 
 
-def _choices(part: Part, bounds: Bounds) -> tuple[Any, ...] | None:
-    """List the values that a part can take, or None when they are unknown or endless."""
-    if isinstance(part, Literal):
-        return ("",)
-    if isinstance(part, Shard):
-        if part.path is None or part.path not in bounds or bounds[part.path].values is None:
-            return tuple(range(part.count))
-        return tuple(dict.fromkeys(shard_of(part, value) for value in bounds[part.path].values or ()))
-    bound = bounds.get(part.path)
-    if bound is not None and bound.values is not None:
-        return bound.values
-    return part.scalar.values or None
+def _way(access: Access, bounds: Bounds) -> _Way:
+    tables = _tables(access.index, bounds)
+    ranges: list[KeyRange] = []
+    sorts: list[SortRanges] = []
+    partitions: list[frozenset[Path]] = []
+    for layout in access.layouts:
+        template = layout.templates[access.index.partition_key]
+        partitions.append(frozenset(variable.path for variable in template.variables if not variable.lossy))
+        for assigned in _assignments(template, bounds):
+            sort = sort_ranges(layout.templates[key] if (key := access.index.sort_key) else None, bounds, assigned)
+            sorts.append(sort)
+            try:
+                partition = template.format(assigned)
+            except KeyValueError:
+                continue  # No item can have this key.
+            ranges += (
+                KeyRange(access.index, table, partition, span, (layout,), merge_from)
+                for table in tables
+                for span, merge_from in sort.ranges
+            )
+    return _Way(
+        access,
+        ranges,
+        min(sort.bound for sort in sorts),
+        _common(sort.exact for sort in sorts) | _common(partitions),
+        _common(sort.exact | sort.near for sort in sorts) | _common(partitions),
+    )
+
+
+def _common(sets: Iterable[frozenset[Path]]) -> frozenset[Path]:
+    return frozenset.intersection(*sets)
+
+
+# --- the partition key --------------------------------------------------------------------------------------------
+
+
+def _values(variable: Variable, bounds: Bounds) -> tuple[Any, ...] | None:
+    """List the values that a variable can take, or None when they are unknown or endless."""
+    bound = bounds.get(variable.path)
+    return bound.values if bound and bound.values is not None else variable.scalar.values or None
+
+
+def _assignments(template: Template, bounds: Bounds) -> Iterator[dict[Path, Any]]:
+    """List the ways to fill in a partition key; a shard that hashes a bound field follows that field's value."""
+    shards = [part for part in template.parts if isinstance(part, Shard)]
+    choices = {variable.path: _values(variable, bounds) or () for variable in template.variables}
+    for path in (shard.path for shard in shards if shard.path in bounds):
+        if path is not None and (values := bounds[path].values) is not None:
+            choices[path] = values
+    for path, values in choices.items():
+        if len(values) > MOST_VALUES and path in bounds:
+            raise InputError(
+                f"`{'.'.join(path)}` lists {len(values)} values, and each takes a Query of its own: expected at most "
+                f"{MOST_VALUES}"
+            )
+    for chosen in product(*choices.values()):
+        assigned = dict(zip(choices, chosen, strict=True))
+        numbers = {
+            shard_path(shard): (shard_of(shard, assigned[shard.path]),)
+            if shard.path in assigned
+            else range(shard.count)
+            for shard in shards
+        }
+        for combination in product(*numbers.values()):
+            yield assigned | dict(zip(numbers, combination, strict=True))
 
 
 def shard_of(shard: Shard, value: Any) -> int:
@@ -119,187 +198,55 @@ def shard_of(shard: Shard, value: Any) -> int:
     return zlib.crc32(str(value).encode()) % shard.count
 
 
-def _partitions(template: Template, bounds: Bounds) -> Iterator[KeyValue]:
-    parts = [part for part in template.parts if not isinstance(part, Literal)]
-    paths = [shard_path(part) if isinstance(part, Shard) else part.path for part in parts]
-    seen = set()
-    for values in product(*(_choices(part, bounds) or () for part in parts)):
-        key = template.format(dict(zip(paths, values, strict=True)))
-        if key not in seen:
-            seen.add(key)
-            yield key
+# --- several ranges in one partition ------------------------------------------------------------------------------
 
 
-def _consumed_by_partition(template: Template, bounds: Bounds) -> frozenset[Path]:
-    return frozenset(
-        variable.path
-        for variable in template.variables
-        if not variable.lossy and variable.path in bounds and _is_only_values(bounds[variable.path])
-    )
-
-
-def _is_only_values(bound: Bound) -> bool:
-    return bound.values is not None and bound.is_one_condition
-
-
-def _sort_template(index: Index, layout: Layout) -> Template | None:
-    return layout.templates[index.sort_key] if index.sort_key else None
-
-
-# --- the sort key -------------------------------------------------------------------------------------------------
-
-
-def _bind_sort(template: Template | None, bounds: Bounds) -> _Sort:
-    if template is None:
-        return _Sort(((SortRange(), 0),), 0, frozenset())
-    if template.is_number:
-        return _bind_number(template.variables[0], bounds)
-    texts: list[tuple[str, int]] = [("", 0)]
-    consumed: set[Path] = set()
-    for position, part in enumerate(template.parts):
-        choices = _sort_choices(template, position, bounds)
-        if choices is None:
-            assert isinstance(part, Variable)
-            ranged, extra, exact = _bind_next(template, position, texts, bounds.get(part.path))
-            return _Sort(ranged, position + extra, frozenset(consumed | ({part.path} if exact else set())))
-        texts = [
-            (text + choice, len(text + choice) if len(choices) > 1 else merge_from)
-            for text, merge_from in texts
-            for choice in choices
-        ]
-        if isinstance(part, Variable) and _is_exact(template, position, bounds):
-            consumed.add(part.path)
-    ranges = tuple((SortRange.exactly(text), merge_from) for text, merge_from in texts)
-    return _Sort(ranges, len(template.parts), frozenset(consumed))
-
-
-def _is_exact(template: Template, position: int, bounds: Bounds) -> bool:
-    """Say whether a part's text in the key can only come from its bound values."""
-    part, following = template.parts[position], template.parts[position + 1 : position + 2]
-    if (
-        not isinstance(part, Variable)
-        or part.lossy
-        or part.path not in bounds
-        or not _is_only_values(bounds[part.path])
-    ):
-        return False
-    # A value that holds the literal after it may read back as two values: the key alone does not decide.
-    separator = following[0].text if following and isinstance(following[0], Literal) else None
-    return separator is None or not any(separator in part.text(value) for value in bounds[part.path].values or ())
-
-
-def _sort_choices(template: Template, position: int, bounds: Bounds) -> tuple[str, ...] | None:
-    """List the texts that a part of a sort key can take; an unbound enum only where that binds something after it."""
-    part = template.parts[position]
-    if isinstance(part, Literal):
-        return (part.text,)
-    if isinstance(part, Shard):
-        return None
-    bound = bounds.get(part.path)
-    if bound is not None and bound.values is not None:
-        # In the key's own order, so that the ranges are, and with them their merge.
-        return tuple(sorted({part.text(value) for value in bound.values}))
-    if part.scalar.values and any(
-        isinstance(later, Variable) and later.path in bounds for later in template.parts[position + 1 :]
-    ):
-        return tuple(part.text(value) for value in part.scalar.values)
-    return None
-
-
-def _bind_next(
-    template: Template, position: int, texts: list[tuple[str, int]], bound: Bound | None
-) -> tuple[tuple[tuple[SortRange, int], ...], float, bool]:
-    """Range over the first variable that has no values: the ranges, half a part if bound, and whether exactly."""
-    variable = template.parts[position]
-    assert isinstance(variable, Variable)
-    is_last = position == len(template.parts) - 1
-    ranges, bindings, exacts = [], [], []
-    for text, merge_from in texts:
-        sort_range, is_ranged, exact = _range(variable, text, bound, is_last)
-        ranges.append((sort_range, merge_from))
-        bindings.append(is_ranged)
-        exacts.append(exact)
-    return tuple(ranges), 0.5 * all(bindings), all(exacts)
-
-
-def _range(variable: Variable, before: str, bound: Bound | None, is_last: bool) -> tuple[SortRange, bool, bool]:
-    whole = SortRange.beginning(before)
-    if bound is None:
-        return whole, False, False
-    if bound.prefix is not None and variable.scalar.order is TextOrder.FREE and variable.format in ("", "lower"):
-        prefix = bound.prefix.lower() if variable.format else bound.prefix
-        return SortRange.beginning(before + prefix), True, not variable.lossy and bound.is_one_condition
-    order = variable.order
-    if (bound.low is None and bound.high is None) or not (
-        order in (TextOrder.FIXED, TextOrder.SECONDS) or (order is TextOrder.FREE and is_last)
-    ):
-        return whole, False, False
-    low = before if bound.low is None else before + _low_text(variable, bound, is_last)
-    high = before + AFTER_ALL if bound.high is None else before + _high_text(variable, bound, is_last)
-    loose_high = bound.high is not None and bound.high_open and is_last
-    exact = order is not TextOrder.SECONDS and not loose_high and bound.is_one_condition and not variable.lossy
-    return SortRange(low or None, high), True, exact
-
-
-def _low_text(variable: Variable, bound: Bound, is_last: bool) -> str:
-    text = variable.text(bound.low)
-    if variable.order is TextOrder.SECONDS:
-        return text[:19]
-    if not bound.low_open:
-        return text
-    # The least text above this one; where more follows in the key, the least above every continuation.
-    return text + ("\x00" if is_last else AFTER_ALL)
-
-
-def _high_text(variable: Variable, bound: Bound, is_last: bool) -> str:
-    text = variable.text(bound.high)
-    if variable.order is TextOrder.SECONDS:
-        return text[:19] + AFTER_ALL
-    if is_last or bound.high_open:
-        return text
-    return text + AFTER_ALL
-
-
-def _bind_number(variable: Variable, bounds: Bounds) -> _Sort:
-    bound = bounds.get(variable.path)
-    if bound is None:
-        return _Sort(((SortRange(), 0),), 0, frozenset())
-    if bound.values is not None:
-        ranges = tuple((SortRange.exactly(_number(value)), 0) for value in bound.values)
-        return _Sort(ranges, 1, frozenset({variable.path}) if bound.is_one_condition else frozenset())
-    if bound.low is None and bound.high is None:
-        return _Sort(((SortRange(), 0),), 0, frozenset())
-    low = None if bound.low is None else _number(bound.low)
-    high = None if bound.high is None else _number(bound.high)
-    exact = bound.is_one_condition and not bound.low_open and not bound.high_open
-    return _Sort(((SortRange(low, high), 0),), 0.5, frozenset({variable.path}) if exact else frozenset())
-
-
-def _number(value: Any) -> Decimal:
-    return Decimal(number_text(value))
-
-
-# --- several layouts in one partition -----------------------------------------------------------------------------
-
-
-def _share_partitions(ranges: list[KeyRange]) -> Iterator[KeyRange]:
-    """Read the layouts that share a partition with one Query over their common prefix, where all are plain prefixes."""
-    groups: dict[tuple[str, KeyValue], list[KeyRange]] = {}
+def _disjoint(ranges: list[KeyRange]) -> Iterator[KeyRange]:
+    """Unite the ranges of a partition that overlap, and read those of several layouts by one Query where it can be."""
+    partitions: dict[tuple[str, KeyValue], list[KeyRange]] = {}
     for key_range in ranges:
-        groups.setdefault((key_range.table, key_range.partition), []).append(key_range)
-    for group in groups.values():
-        names = {layout.name for key_range in group for layout in key_range.layouts}
-        if len(names) == 1 or any(key_range.sort.prefix is None for key_range in group):
-            yield from group
+        if not key_range.sort.empty:
+            partitions.setdefault((key_range.table, key_range.partition), []).append(key_range)
+    for group in partitions.values():
+        yield from group if len(group) == 1 else _shared(_united(group))
+
+
+def _united(group: list[KeyRange]) -> list[KeyRange]:
+    united: list[KeyRange] = []
+    for key_range in sorted(group, key=lambda one: (one.sort.low is not None, one.sort.low)):
+        if united and _meet(united[-1].sort, key_range.sort):
+            united[-1] = _union(united[-1], key_range)
         else:
-            prefix = _common_prefix([key_range.sort.prefix or "" for key_range in group])
-            layouts = tuple(layout for key_range in group for layout in key_range.layouts)
-            yield replace(group[0], sort=SortRange.beginning(prefix), layouts=layouts)
+            united.append(key_range)
+    return united
+
+
+def _meet(one: SortRange, later: SortRange) -> bool:
+    return one.high is None or later.low is None or later.low <= one.high  # type: ignore[operator]  # of one type
+
+
+def _union(one: KeyRange, later: KeyRange) -> KeyRange:
+    layouts = _layouts([one, later])
+    high = later.sort.high
+    if one.sort.high is None or (high is not None and high <= one.sort.high):  # type: ignore[operator]  # of one type
+        return replace(one, layouts=layouts, merge_from=min(one.merge_from, later.merge_from))
+    return replace(one, sort=SortRange(one.sort.low, high), layouts=layouts, merge_from=0)
+
+
+def _shared(group: list[KeyRange]) -> list[KeyRange]:
+    """Read layouts that lie side by side with one Query over their common prefix, where all are plain prefixes."""
+    layouts = _layouts(group)
+    prefixes = [key_range.sort.prefix for key_range in group if key_range.sort.prefix and not key_range.merge_from]
+    if len(group) == 1 or len(layouts) == 1 or len(prefixes) < len(group):
+        return group
+    parts = tuple(key_range.sort for key_range in group)
+    return [replace(group[0], sort=SortRange.beginning(_common_prefix(prefixes)), layouts=layouts, parts=parts)]
+
+
+def _layouts(ranges: list[KeyRange]) -> tuple[Layout, ...]:
+    return tuple({layout.name: layout for key_range in ranges for layout in key_range.layouts}.values())
 
 
 def _common_prefix(texts: list[str]) -> str:
-    least, greatest = min(texts), max(texts)
-    for position, letter in enumerate(least):
-        if position >= len(greatest) or greatest[position] != letter:
-            return least[:position]
-    return least
+    pairs = zip(min(texts), max(texts), strict=False)
+    return "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

@@ -30,7 +30,8 @@ class Scalar:
     """One scalar type.
 
     `check` turns a caller's value into the canonical Python value, `read` and `write` go from and to an attribute,
-    `to_text` and `from_text` go to and from a key; each raises ValueError with the expectation as its message.
+    `to_text` and `from_text` go to and from a key; what takes in values of others (`check`, `read`, `from_text`) raises
+    ValueError with the expectation as its message.
     """
 
     name: str
@@ -246,7 +247,7 @@ def write_json(value: Any) -> AttributeValue:
     if isinstance(value, bool):
         return {"BOOL": value}
     if isinstance(value, (int, float, Decimal)):
-        return _number(value)
+        return _number(storable(value))
     if isinstance(value, str):
         return {"S": value}
     if isinstance(value, Mapping):
@@ -261,7 +262,7 @@ def _text(value: Any) -> AttributeValue:
 
 
 def _number(value: Any) -> AttributeValue:
-    return {"N": number_text(storable(value))}
+    return {"N": number_text(value)}
 
 
 ID = Scalar("ID", _id, _read_id, _text, str, str, ".+?", TextOrder.FREE, same_in_store=False)

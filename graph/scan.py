@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from graph.cursor import Position, is_key_position
-from graph.entity import fits_any
 from graph.expressions import AllOf, AnyOf, Compare, Condition, Exists, Function, Not
 from graph.keys import Literal
 from graph.loaders import Operation
-from graph.model import Layout
+from graph.model import Layout, Table
 from graph.requests import Item, Scan, key_value
-from graph.sources import Batch, Entry, Reading, not_expired, not_ours, read_live
+from graph.sources import (
+    NO_SIEVE,
+    Batch,
+    Entry,
+    Reader,
+    Reading,
+    Sieve,
+    all_of,
+    not_expired,
+    not_ours,
+    read_layouts,
+    send,
+    together,
+)
 
 SCAN_SEGMENTS = 4
 
@@ -23,122 +32,122 @@ SCAN_SEGMENTS = 4
 class ScanSource:
     """All items of some layouts in their tables, segment by segment: the order is DynamoDB's, and goes one way only.
 
-    A position is the number of the segment and the item's key. Segments are read one at a time until the first
-    request did not fill the page; from then on the next ones are read ahead, side by side.
+    A position is the number of the segment, counted through all tables, and the key of the item; an empty key means
+    the beginning of the segment.
     """
 
     operation: Operation
     layouts: tuple[Layout, ...]
     place: str
+    sieve: Sieve = NO_SIEVE
 
-    async def batches(self, reading: Reading) -> AsyncIterator[Batch]:
-        """Scan segment after segment. Cost: one Scan for each megabyte of the table, whatever it holds."""
-        first, key = reading.start or (0, None)
-        ahead: dict[int, asyncio.Task[dict[str, Any]]] = {}
-        try:
-            for segment in range(first, len(self._tables) * SCAN_SEGMENTS):
-                request: Scan | None = self._request(segment, key if segment == first else None, reading.filter)
-                while request is not None:
-                    task = ahead.pop(segment, None)
-                    response = await (task if task is not None else self.operation.page(request))
-                    last = response.get("LastEvaluatedKey")
-                    end = (segment, self._key(segment, last)) if last else None
-                    entries = [entry for item in response["Items"] if (entry := self._entry(segment, item))]
-                    yield Batch(entries, response["ScannedCount"], end)
-                    request = None if end is None else self._request(segment, end[1], reading.filter)
-                    self._read_ahead(ahead, segment, request, reading.filter)
-        finally:
-            for task in ahead.values():
-                task.cancel()
+    def reader(self, reading: Reading) -> Reader:
+        """Begin a walk: forward, to the end of the tables.
 
-    def _read_ahead(
-        self,
-        ahead: dict[int, asyncio.Task[dict[str, Any]]],
-        segment: int,
-        current: Scan | None,
-        filter_: Condition | None,
-    ) -> None:
-        if current is not None:
-            ahead[segment] = asyncio.ensure_future(self.operation.page(current))
-        for later in range(segment + 1, min(segment + SCAN_SEGMENTS, len(self._tables) * SCAN_SEGMENTS)):
-            if later not in ahead:
-                ahead[later] = asyncio.ensure_future(self.operation.page(self._request(later, None, filter_)))
+        Cost: one Scan for each megabyte of the tables, whatever they hold: one at first, and when that does not fill
+        the page the next segments' first ones beside the others.
+        """
+        return _ScanReader(self, reading.start or (0, ()))
+
+    @property
+    def segments(self) -> range:
+        """Number the segments of all tables."""
+        return range(len(self._tables) * SCAN_SEGMENTS)
 
     @property
     def _tables(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(layout.table for layout in self.layouts))
 
-    def _request(self, segment: int, key: Position | None, filter_: Condition | None) -> Scan:
-        table = self._tables[segment // SCAN_SEGMENTS]
-        names = self.operation.model.tables[table].key_attributes
-        layouts = [layout for layout in self.layouts if layout.table == table]
-        shape = AnyOf(tuple(self._shape(layout) for layout in layouts))
+    def table(self, segment: int) -> Table:
+        """Give the table of a segment."""
+        return self.operation.model.tables[self._tables[segment // SCAN_SEGMENTS]]
+
+    def request(self, position: Position) -> Scan:
+        """Make the Scan of a segment behind a key."""
+        segment, key = position
+        table = self.table(segment)
+        shape = AnyOf(tuple(self._shape(table, layout) for layout in self.layouts if layout.table == table.name))
         return Scan(
-            table,
+            table.name,
             segment % SCAN_SEGMENTS,
             SCAN_SEGMENTS,
-            shape if filter_ is None else AllOf((shape, filter_)),
-            start=None if key is None else tuple(zip(names, key, strict=True)),
+            all_of(shape, self.sieve.condition),
+            start=tuple(zip(table.key_attributes, key, strict=True)) if key else None,
         )
 
-    def _shape(self, layout: Layout) -> Condition:
+    def _shape(self, table: Table, layout: Layout) -> Condition:
         """Make a filter of the literals that a layout's keys begin with, and of its discriminator."""
-        model = self.operation.model
-        table = model.tables[layout.table]
         parts: list[Condition] = []
         for name in table.key_attributes:
             template = layout.templates[name]
             if isinstance(template.parts[0], Literal):
                 text = ("S", template.parts[0].text)
-                whole = len(template.parts) == 1
-                parts.append(Compare(name, "=", text) if whole else Function("begins_with", name, text))
+                is_whole = len(template.parts) == 1
+                parts.append(Compare(name, "=", text) if is_whole else Function("begins_with", name, text))
         if table.type_attribute:
-            type_name = model.items[layout.type_name].type_name
+            type_name = self.operation.model.items[layout.type_name].type_name
             absent = Not(Exists(table.type_attribute))
             parts.append(AnyOf((Compare(table.type_attribute, "=", ("S", type_name)), absent)))
         return AllOf(tuple(parts)) if parts else Exists(table.primary.partition_key)
 
-    def _key(self, segment: int, item: Item) -> Position:
-        names = self.operation.model.tables[self._tables[segment // SCAN_SEGMENTS]].key_attributes
-        return tuple(key_value(item[name]) for name in names)
+    def position(self, segment: int, item: Item) -> Position:
+        """Give the place of an item, or that which LastEvaluatedKey says."""
+        return segment, tuple(key_value(item[name]) for name in self.table(segment).key_attributes)
 
-    def _entry(self, segment: int, item: Item) -> Entry | None:
-        for layout in self.layouts:
-            entity = read_live(self.operation, layout, item)
-            if entity is not None and entity.key is not None:
-                self.operation.prime_item(entity.key, item)
-                return Entry((segment, self._key(segment, item)), entity)
-        if not fits_any(self.operation.model, self._tables[segment // SCAN_SEGMENTS], item):
-            self.operation.meter.skipped[self.place] += 1
-        return None
+    def entry(self, segment: int, item: Item) -> Entry | None:
+        """Take an item as an entry, if it is one."""
+        entity = read_layouts(self.operation, self.layouts, item, self.place)
+        return None if entity is None else Entry(self.position(segment, item), entity)
 
     def check(self, position: Position) -> None:
-        """Refuse a position outside the tables' segments."""
-        known = len(position) == 2 and isinstance(position[0], int)
-        if not known or not 0 <= position[0] < len(self._tables) * SCAN_SEGMENTS:
-            raise not_ours()
-        table = self._tables[position[0] // SCAN_SEGMENTS]
-        if not is_key_position(position[1], len(self.operation.model.tables[table].key_attributes)):
-            raise not_ours()
+        """Refuse a position outside of the tables' segments."""
+        match position:
+            case (int(segment), tuple(key)) if segment in self.segments:
+                if key and not is_key_position(key, len(self.table(segment).key_attributes)):
+                    raise not_ours()
+            case _:
+                raise not_ours()
 
-    def passed(self, position: Position, stop: Position, descending: bool) -> bool:
-        """Know only whether this is the very item: a scan has no order to compare by."""
-        return position == stop or position[0] > stop[0]
-
-    async def count(self, condition: Condition | None) -> int:
+    async def count(self) -> int | None:
         """Count with a Scan of every segment side by side."""
-        segments = range(len(self._tables) * SCAN_SEGMENTS)
-        return sum(await asyncio.gather(*(self._count(segment, condition) for segment in segments)))
+        if self.sieve.keep is not None:
+            return None
+        return sum(await together([self._count(segment) for segment in self.segments]))
 
-    async def _count(self, segment: int, condition: Condition | None) -> int:
-        alive = not_expired(self.operation, self.layouts)
-        condition = AllOf((alive, condition)) if alive and condition else alive or condition
-        request = replace(self._request(segment, None, condition), count=True)
+    async def _count(self, segment: int) -> int:
         total: int = 0
+        position: Position = (segment, ())
+        alive = not_expired(self.operation, self.layouts)
         while True:
-            response = await self.operation.page(request)
+            request = self.request(position)
+            counting = replace(request, count=True, filter=all_of(request.filter, alive))
+            response = await send(self.operation, counting)
             total += response["Count"]
             if "LastEvaluatedKey" not in response:
                 return total
-            start = self._request(segment, self._key(segment, response["LastEvaluatedKey"]), condition).start
-            request = replace(request, start=start)
+            position = self.position(segment, response["LastEvaluatedKey"])
+
+
+class _ScanReader:
+    """Scans segment after segment."""
+
+    def __init__(self, source: ScanSource, position: Position) -> None:
+        self._source = source
+        self._position = position
+        self._is_first = True
+
+    async def read(self) -> Batch:
+        """Read one round further. The operation keeps the answers for the segments that are read ahead."""
+        source, (segment, _) = self._source, self._position
+        ahead = () if self._is_first else source.segments[segment + 1 : segment + SCAN_SEGMENTS]
+        requests = [source.request(self._position), *(source.request((later, ())) for later in ahead)]
+        self._is_first = False
+        response, *_ = await together([send(source.operation, request) for request in requests])
+        entries = [entry for item in response["Items"] if (entry := source.entry(segment, item)) is not None]
+        if source.sieve.keep is not None:
+            entries = await source.sieve.keep(entries)
+        end: Position | None = (segment + 1, ()) if segment + 1 in source.segments else None
+        if "LastEvaluatedKey" in response:
+            end = source.position(segment, response["LastEvaluatedKey"])
+        self._position = end or self._position
+        return Batch(entries, response["ScannedCount"], end)

@@ -1,25 +1,34 @@
-"""Sources: ordered lists of items, read in batches from any place in either direction.
+"""Sources: ordered lists of items, read round by round from any place in either direction.
 
-The plainest one is here: a key range, which is one Query after the other. merge.py reads many ranges as one list,
-chain.py follows a path of relationships, scan.py walks a whole table. Paging knows only that they are sources.
+The plainest one is here: a key range, which is one Query after the other. items.py reads items of whole keys, merge.py
+many ranges as one list, chain.py follows a path of relationships, scan.py walks a whole table. Paging knows only that
+they are sources.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from graph.client import Response
 from graph.cursor import Position, is_key_position
 from graph.entity import Entity, fits_any, read_entity
 from graph.errors import CursorError, TableMissing
 from graph.expressions import AllOf, AnyOf, Compare, Condition, Exists, Not
+from graph.keys import KeyValue
 from graph.loaders import Operation
 from graph.model import Layout, Model, Projection
 from graph.planner import KeyRange
-from graph.requests import Item, KeyAttributes, Query, key_value
+from graph.ranges import just_above, just_below
+from graph.requests import Item, KeyAttributes, Query, Scan, SortRange, key_value
+
+SPARSE_LIMIT = 100
+LARGEST_LIMIT = 1000
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -32,47 +41,69 @@ class Entry:
 
 @dataclass(slots=True)
 class Batch:
-    """What one round of requests brought: the entries, how many items it evaluated, and how far it went."""
+    """What one round of requests brought: the entries, how many items it evaluated, and how far it went.
+
+    Without an `end` the list has ended; else it goes on behind that place, which need not be an entry's.
+    """
 
     entries: list[Entry]
-    evaluated: int
+    evaluated: int = 0
     end: Position | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a source is to be read. `want` is how many entries the reader hopes for; `start` is exclusive.
+    """How a source is to be read: from one place to another, both exclusive.
 
-    `inclusive` also gives the item at `start` itself, should it be there.
+    `want` is how many entries the reader hopes for, `most` how many items the first round may evaluate. `inclusive`
+    also gives the items at the two places, should they still be there.
     """
 
     want: int
+    most: int = LARGEST_LIMIT
     start: Position | None = None
+    stop: Position | None = None
     descending: bool = False
-    filter: Condition | None = None
-    sparse: bool = False
-    """Entries may be dropped by the reader, so that reading just as many as it wants would take many rounds."""
     inclusive: bool = False
+
+
+class Reader(Protocol):
+    """One walk along a source."""
+
+    async def read(self) -> Batch:
+        """Read one round further; not to be called again once the list has ended."""
 
 
 class Source(Protocol):
     """An ordered list of items."""
 
-    def batches(self, reading: Reading) -> AsyncIterator[Batch]:
-        """Read on from the reading's start, batch by batch, until the list ends."""
+    def reader(self, reading: Reading) -> Reader:
+        """Begin a walk."""
 
     def check(self, position: Position) -> None:
         """Refuse a position that this source never gave. Raises CursorError."""
 
-    def passed(self, position: Position, stop: Position, descending: bool) -> bool:
-        """Say whether a position, in reading order, lies at or beyond another one."""
-
-    async def count(self, condition: Condition | None) -> int:
-        """Count the items without reading them."""
+    async def count(self) -> int | None:
+        """Count the items without reading them; None when they must be read to tell."""
 
 
-SPARSE_LIMIT = 100
-LARGEST_LIMIT = 1000
+Keep = Callable[[list[Entry]], Awaitable[list[Entry]]]
+"""Drops the entries that a filter refuses, keeping the order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sieve:
+    """What of a filter is left to a source: the condition for DynamoDB, and what else drops entries.
+
+    `sparse`: so much may be dropped that reading just as many items as are wanted would take many rounds.
+    """
+
+    condition: Condition | None = None
+    keep: Keep | None = None
+    sparse: bool = False
+
+
+NO_SIEVE = Sieve()
 
 
 def not_ours() -> CursorError:
@@ -80,160 +111,36 @@ def not_ours() -> CursorError:
     return CursorError("the cursor does not fit this connection: start again without it")
 
 
-@dataclass(slots=True)
-class RangeSource:
-    """One key range, in the order of its sort key. A position is the key values that place an item in its index."""
-
-    operation: Operation
-    range: KeyRange
-    place: str
-    consistent: bool = False
-    _names: tuple[str, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._names = self.operation.model.tables[self.range.index.table].position_attributes(self.range.index)
-
-    async def batches(self, reading: Reading) -> AsyncIterator[Batch]:
-        """Send one Query after the other, each starting where the last one stopped.
-
-        Cost: `want` items and one Query where nothing is dropped; else 100, 200, 400 … up to 1,000 items a Query.
-        """
-        request = self._request(reading)
-        if request is None:
-            return
-        if (known := self._collected(reading)) is not None:
-            yield known
-            if known.end is None:
-                return
-            request = replace(request, start=self._start(known.end))
-        while True:
-            response = await self._page(request)
-            last = response.get("LastEvaluatedKey")
-            entries = [entry for item in response["Items"] if (entry := self.entry(item)) is not None]
-            if reading.inclusive and reading.start is not None:
-                entries = self._from_start(entries, reading)
-            evaluated = response.get("ScannedCount", len(entries))
-            yield Batch(entries, evaluated, None if last is None else self._position(last))
-            if last is None:
-                return
-            limit = min(LARGEST_LIMIT, (request.limit or SPARSE_LIMIT) * 2) if reading.sparse else request.limit
-            request = replace(request, start=self._start(self._position(last)), limit=limit)
-
-    async def _page(self, request: Query) -> Response:
-        try:
-            return await self.operation.page(request)
-        except TableMissing:
-            # A period in which nothing happened has no table.
-            if self.range.index.period is None:
-                raise
-            return {"Items": [], "Count": 0, "ScannedCount": 0}
-
-    def _collected(self, reading: Reading) -> Batch | None:
-        """Take what a Query for the whole item collection brought already, from the beginning of the range."""
-        index = self.range.index
-        collection = self.operation.collections.get((self.range.table, index.name, self.range.partition))
-        if collection is None or index.sort_key is None or reading.start is not None or reading.filter is not None:
-            return None
-        part = collection.part(index.sort_key, self.range.sort)
-        if part is None or (reading.descending and not part[1]):
-            return None
-        items, is_all = part
-        end = None if is_all else self._position(items[-1])
-        entries = [entry for item in items if (entry := self.entry(item)) is not None]
-        return Batch(entries[::-1] if reading.descending else entries, 0, end)
-
-    def _request(self, reading: Reading) -> Query | None:
-        index, sort = self.range.index, self.range.sort
-        if reading.inclusive and reading.start is not None and index.sort_key:
-            bound = reading.start[0]
-            sort = sort.to(bound) if reading.descending else sort.from_(bound)
-        if sort.empty:
-            return None
-        limit = max(reading.want, SPARSE_LIMIT) if reading.sparse else reading.want
-        # A node's own item may lie among its edges; one item more makes up for it without another round.
-        limit += any(self._may_hold_self(layout) for layout in self.range.layouts)
-        return Query(
-            table=self.range.table,
-            index=index.name,
-            partition=(index.partition_key, self.range.partition),
-            sort=sort.condition(index.sort_key) if index.sort_key else None,
-            filter=self._filter(reading.filter),
-            limit=min(limit, LARGEST_LIMIT + 1),
-            start=None if reading.start is None or reading.inclusive else self._start(reading.start),
-            descending=reading.descending,
-            consistent=self.consistent,
-        )
-
-    def _may_hold_self(self, layout: Layout) -> bool:
-        return any(rival.self_keyed for rival in self.operation.model.rivals_of(layout))
-
-    def _filter(self, condition: Condition | None) -> Condition | None:
-        own = discriminator(self.operation.model, self.range)
-        return AllOf((own, condition)) if own and condition else own or condition
-
-    def entry(self, item: Item) -> Entry | None:
-        """Take an item as an entry, or count it as skipped when it fits none of the expected layouts."""
-        model, index = self.operation.model, self.range.index
-        holds = None if index.projection is Projection.ALL else frozenset(item)
-        for layout in self.range.layouts:
-            entity = read_live(self.operation, layout, item, holds)
-            if entity is not None:
-                key = entity.key
-                if holds is None and key is not None:
-                    self.operation.prime_item(key, item)
-                return Entry(self._position(item), entity)
-        if not fits_any(model, index.table, item):
-            self.operation.meter.skipped[self.place] += 1
-        return None
-
-    def _position(self, item: Item) -> Position:
-        return tuple(key_value(item[name]) for name in self._names)
-
-    def _start(self, position: Position) -> KeyAttributes:
-        return ((self.range.index.partition_key, self.range.partition), *zip(self._names, position, strict=True))
-
-    def _from_start(self, entries: list[Entry], reading: Reading) -> list[Entry]:
-        """Drop what an inclusive start shares its sort key with, up to the start itself."""
-        places = [entry.position for entry in entries]
-        return entries[places.index(reading.start) :] if reading.start in places else entries
-
-    def check(self, position: Position) -> None:
-        """Refuse a position that is not the keys of an item in this range."""
-        if not is_key_position(position, len(self._names)):
-            raise not_ours()
-
-    def passed(self, position: Position, stop: Position, descending: bool) -> bool:
-        """Compare by the sort key; items that share it have no order that we could know, but their own equality."""
-        if position == stop or not position:
-            return position == stop
-        return bool(position[0] < stop[0] if descending else position[0] > stop[0])
-
-    async def count(self, condition: Condition | None) -> int:
-        """Count with Select=COUNT. Cost: one Query for each megabyte that the range holds."""
-        alive = not_expired(self.operation, self.range.layouts)
-        condition = AllOf((alive, condition)) if alive and condition else alive or condition
-        request = self._request(Reading(want=1, filter=condition))
-        assert request is not None
-        request = replace(request, limit=None, count=True)
-        total: int = 0
-        while True:
-            response = await self._page(request)
-            total += response["Count"]
-            last = response.get("LastEvaluatedKey")
-            if last is None:
-                return total
-            request = replace(request, start=self._start(self._position(last)))
+async def together(work: list[Coroutine[Any, Any, T]]) -> list[T]:
+    """Await all of these side by side; when one fails, or the caller has gone, the others end before this does."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def discriminator(model: Model, key_range: KeyRange) -> Condition | None:
-    """Make the filter on the type attribute, for a range in which only that attribute tells the types apart."""
-    layouts = key_range.layouts
-    name = model.tables[layouts[0].table].type_attribute
-    if name is None or not any(model.rivals_of(layout, key_range.index.name) for layout in layouts):
-        return None
-    types = dict.fromkeys(model.items[layout.type_name].type_name for layout in layouts)
-    tests: tuple[Condition, ...] = tuple(Compare(name, "=", ("S", type_)) for type_ in types)
-    return AnyOf((*tests, Not(Exists(name))))
+async def send(operation: Operation, request: Query | Scan) -> Response:
+    """Send a request, and have the keys that wait to be loaded wait for the keys that its answer may add."""
+    with operation.reading():
+        return await operation.page(request)
+
+
+def read_layouts(
+    operation: Operation, layouts: tuple[Layout, ...], item: Item, place: str, *, is_whole: bool = True
+) -> Entity | None:
+    """Take an item as one of these layouts, unless it has expired; count it as skipped when it fits no type at all."""
+    for layout in layouts:
+        entity = read_live(operation, layout, item, None if is_whole else frozenset(item))
+        if entity is not None:
+            if is_whole and entity.key is not None:
+                operation.prime_item(entity.key, item)
+            return entity
+    if not fits_any(operation.model, layouts[0].table, item):
+        operation.meter.skipped[place] += 1
+    return None
 
 
 def read_live(operation: Operation, layout: Layout, item: Item, holds: frozenset[str] | None = None) -> Entity | None:
@@ -247,7 +154,7 @@ def _has_expired(entity: Entity, now: int) -> bool:
     return expiry is not None and Decimal(expiry) <= now
 
 
-def not_expired(operation: Operation, layouts: Sequence[Layout]) -> Condition | None:
+def not_expired(operation: Operation, layouts: tuple[Layout, ...]) -> Condition | None:
     """Make the filter that keeps a COUNT from counting expired items."""
     names = {operation.model.items[layout.type_name].expiry for layout in layouts}
     tests = tuple(
@@ -255,3 +162,229 @@ def not_expired(operation: Operation, layouts: Sequence[Layout]) -> Condition | 
         for name in sorted(filter(None, names))
     )
     return AllOf(tests) if tests else None
+
+
+def discriminator(model: Model, key_range: KeyRange) -> Condition | None:
+    """Make the filter on the type attribute, for a range in which only that attribute tells the types apart."""
+    layouts = key_range.layouts
+    name = model.tables[layouts[0].table].type_attribute
+    if name is None or not any(model.rivals_of(layout, key_range.index.name) for layout in layouts):
+        return None
+    types = dict.fromkeys(model.items[layout.type_name].type_name for layout in layouts)
+    tests: tuple[Condition, ...] = tuple(Compare(name, "=", ("S", type_)) for type_ in types)
+    return AnyOf((*tests, Not(Exists(name))))
+
+
+def all_of(*conditions: Condition | None) -> Condition | None:
+    """Join the conditions that there are."""
+    given = tuple(condition for condition in conditions if condition is not None)
+    return AllOf(given) if len(given) > 1 else given[0] if given else None
+
+
+# --- a key range --------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class RangeSource:
+    """One key range, in the order of its sort key. A position is the key values that place an item in its index."""
+
+    operation: Operation
+    range: KeyRange
+    place: str
+    sieve: Sieve = NO_SIEVE
+    consistent: bool = False
+    names: tuple[str, ...] = field(init=False)
+    """The attributes that a position is made of, the sort key first if there is one."""
+
+    def __post_init__(self) -> None:
+        self.names = self.operation.model.tables[self.range.index.table].position_attributes(self.range.index)
+
+    def reader(self, reading: Reading) -> Reader:
+        """Begin a walk.
+
+        Cost: as many items as are wanted and one Query where nothing is dropped; else from 100 items, or from what
+        `most` allows, twice as many with each Query up to 1,000.
+        """
+        return _RangeReader(self, reading)
+
+    def request(self, sort: SortRange, *, limit: int | None = None, descending: bool = False) -> Query:
+        """Make the Query of a part of the range."""
+        index = self.range.index
+        return Query(
+            table=self.range.table,
+            index=index.name,
+            partition=(index.partition_key, self.range.partition),
+            sort=sort.condition(index.sort_key) if index.sort_key else None,
+            filter=all_of(discriminator(self.operation.model, self.range), self.sieve.condition),
+            limit=limit,
+            descending=descending,
+            consistent=self.consistent,
+        )
+
+    async def send(self, request: Query) -> Response:
+        """Send a request. Raises StoreError."""
+        try:
+            return await send(self.operation, request)
+        except TableMissing:
+            # A period in which nothing happened has no table.
+            if self.range.index.period is None:
+                raise
+            return {"Items": [], "Count": 0, "ScannedCount": 0}
+
+    def entry(self, item: Item) -> Entry | None:
+        """Take an item as an entry, if it is one."""
+        is_whole = self.range.index.projection is Projection.ALL
+        entity = read_layouts(self.operation, self.range.layouts, item, self.place, is_whole=is_whole)
+        return None if entity is None else Entry(self.position(item), entity)
+
+    async def at(self, position: Position) -> Entry | None:
+        """Give the item at a position, if it is still there. Cost: its key joins a BatchGetItem."""
+        index = self.range.index
+        values = dict(zip(self.names, position, strict=True)) | {index.partition_key: self.range.partition}
+        key = tuple((name, values[name]) for name in self.operation.model.tables[index.table].key_attributes)
+        (item,) = await self.operation.items([(self.range.table, key)])
+        if item is None or any(name not in item or key_value(item[name]) != value for name, value in values.items()):
+            return None
+        entity = read_layouts(self.operation, self.range.layouts, item, self.place)
+        return None if entity is None else Entry(position, entity)
+
+    def collected(self) -> tuple[list[Item], Position | None] | None:
+        """Give what a Query for the whole item collection has brought already, from the beginning of the range."""
+        index = self.range.index
+        collection = self.operation.collections.get((self.range.table, index.name, self.range.partition))
+        part = collection.part(index.sort_key, self.range.sort) if collection and index.sort_key else None
+        if part is None or self.sieve.condition is not None:
+            return None
+        items, is_all = part
+        return items, None if is_all else self.position(items[-1])
+
+    def position(self, item: Item) -> Position:
+        """Give the place of an item, or that which LastEvaluatedKey says."""
+        return tuple(key_value(item[name]) for name in self.names)
+
+    def start(self, position: Position) -> KeyAttributes:
+        """Write a position as an ExclusiveStartKey."""
+        return ((self.range.index.partition_key, self.range.partition), *zip(self.names, position, strict=True))
+
+    @property
+    def is_unique(self) -> bool:
+        """Say whether no two items can share a sort key."""
+        return self.range.index.name is None
+
+    @property
+    def may_hold_self(self) -> bool:
+        """Say whether a node's own item may lie among its edges."""
+        model, index = self.operation.model, self.range.index
+        rivals = (rival for layout in self.range.layouts for rival in model.rivals_of(layout))
+        is_turned = {index.partition_key, index.sort_key} == set(model.tables[index.table].key_attributes)
+        return is_turned and any(rival.self_keyed for rival in rivals)
+
+    def check(self, position: Position) -> None:
+        """Refuse a position that is not the keys of an item in this range."""
+        if not is_key_position(position, len(self.names)):
+            raise not_ours()
+        templates = self.range.layouts[0].templates
+        numbers = [name in templates and templates[name].is_number for name in self.names]
+        if [isinstance(value, Decimal) for value in position] != numbers:
+            raise not_ours()
+        if self.range.index.sort_key and not self.range.sort.contains(position[0]):
+            raise not_ours()
+
+    async def count(self) -> int | None:
+        """Count with Select=COUNT. Cost: one Query for each megabyte that the range holds."""
+        if self.sieve.keep is not None:
+            return None
+        parts = self.range.parts or (self.range.sort,)
+        if self.may_hold_self:
+            parts = tuple(part for whole in parts for part in _without(whole, self.range.partition))
+        return sum(await together([self._count(part) for part in parts]))
+
+    async def _count(self, part: SortRange) -> int:
+        request = self.request(part)
+        alive = not_expired(self.operation, self.range.layouts)
+        request = replace(request, count=True, filter=all_of(request.filter, alive))
+        total: int = 0
+        while True:
+            response = await self.send(request)
+            total += response["Count"]
+            if "LastEvaluatedKey" not in response:
+                return total
+            request = replace(request, start=self.start(self.position(response["LastEvaluatedKey"])))
+
+
+class _RangeReader:
+    """Sends one Query after the other, each starting where the last one stopped."""
+
+    def __init__(self, source: RangeSource, reading: Reading) -> None:
+        self._source = source
+        self._reading = reading
+        # Where others may share its sort key, the item at the start itself is only to be had by a request of its own.
+        self._first = reading.start if reading.inclusive and not source.is_unique else None
+        self._request = self._first_request()
+        is_open = reading.start is None and reading.stop is None
+        self._collected = source.collected() if is_open else None
+
+    def _first_request(self) -> Query | None:
+        source, reading = self._source, self._reading
+        is_closed = reading.inclusive and source.is_unique
+        sort = wide = source.range.sort
+        if source.range.index.sort_key:
+            wide = _narrowed(sort, None, reading.stop, reading.descending)
+            sort = _narrowed(sort, reading.start, reading.stop, reading.descending)
+        if sort.empty:
+            return None
+        # An ExclusiveStartKey outside of the key condition is refused: together with one, only the stop narrows it.
+        request = source.request(sort if is_closed else wide, limit=self._limit(), descending=reading.descending)
+        return request if reading.start is None or is_closed else replace(request, start=source.start(reading.start))
+
+    def _limit(self) -> int:
+        # A node's own item may lie among its edges; one item more makes up for it without another round.
+        limit = self._reading.want + self._source.may_hold_self
+        if self._source.sieve.sparse or discriminator(self._source.operation.model, self._source.range):
+            limit = max(limit, SPARSE_LIMIT)
+        return min(limit, self._reading.most)
+
+    async def read(self) -> Batch:
+        """Read one round further."""
+        source = self._source
+        if self._first is not None:
+            position, self._first = self._first, None
+            entry = await source.at(position)
+            return Batch([] if entry is None else [entry], 1, position)
+        if self._request is None:
+            return Batch([])
+        items, evaluated, end = self._take_collected() or await self._query(self._request)
+        entries = [entry for item in items if (entry := source.entry(item)) is not None]
+        places = [entry.position for entry in entries]
+        if self._reading.stop in places:
+            end, entries = None, entries[: places.index(self._reading.stop) + self._reading.inclusive]
+        if end is not None:
+            limit = self._request.limit or SPARSE_LIMIT
+            limit = max(limit, min(LARGEST_LIMIT, limit * 2)) if evaluated else limit
+            self._request = replace(self._request, start=source.start(end), limit=limit)
+        return Batch(entries if source.sieve.keep is None else await source.sieve.keep(entries), evaluated, end)
+
+    def _take_collected(self) -> tuple[list[Item], int, Position | None] | None:
+        collected, self._collected = self._collected, None
+        if collected is None or (self._reading.descending and collected[1] is not None):
+            return None
+        items, end = collected
+        return items[::-1] if self._reading.descending else items, 0, end
+
+    async def _query(self, request: Query) -> tuple[list[Item], int, Position | None]:
+        response = await self._source.send(request)
+        last = response.get("LastEvaluatedKey")
+        return response["Items"], response["ScannedCount"], None if last is None else self._source.position(last)
+
+
+def _narrowed(sort: SortRange, start: Position | None, stop: Position | None, descending: bool) -> SortRange:
+    low, high = (stop, start) if descending else (start, stop)
+    sort = sort if low is None else sort.from_(low[0])
+    return sort if high is None else sort.to(high[0])
+
+
+def _without(sort: SortRange, text: KeyValue) -> Iterator[SortRange]:
+    """Split a range so that one text is not in it."""
+    for part in (sort.to(just_below(text)), sort.from_(just_above(text))):
+        if not part.empty:
+            yield part

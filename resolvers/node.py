@@ -10,14 +10,14 @@ from typing import Any
 
 import orjson
 
-from graph import reads
+from graph import lookups
 from graph.collection import Companion
 from graph.entity import Entity
 from graph.errors import IdError
 from graph.keys import KeyValue, Path
 from graph.loaders import Operation
 from graph.model import ItemType, Model
-from graph.reads import Needs
+from graph.lookups import Needs
 from graph.scalars import number_text
 from resolvers.selection import Selection
 
@@ -102,7 +102,7 @@ def _refused(text: str, reason: str) -> IdError:
 
 async def nodes(operation: Operation, ids: list[str]) -> list[Entity | None]:
     """Get the nodes of global ids, in order; one that does not exist is None. Raises IdError."""
-    return await reads.by_keys(operation, [read_id(operation.model, text) for text in ids])
+    return await lookups.by_keys(operation, [read_id(operation.model, text) for text in ids])
 
 
 async def lookup(
@@ -114,7 +114,7 @@ async def lookup(
 ) -> Entity | None:
     """Get the item of these arguments, or None when there is none."""
     named = {path: values[name] for name, (path, _) in arguments.items() if values.get(name) is not None}
-    return await reads.lookup(operation, item, named, list(_companions(operation, item, selection)))
+    return await lookups.lookup(operation, item, named, list(_companions(operation, item, selection)))
 
 
 def _companions(operation: Operation, item: ItemType, selection: Selection) -> Iterator[Companion]:

@@ -88,8 +88,10 @@ class Api:
 
     async def ready(self) -> None:
         """Check that every table answers. Raises StoreError."""
-        for name in self.model.tables:
-            await self._graph.send(DescribeTable(name))
+        for table in self.model.tables.values():
+            # Which of a time series' tables there are, only the queries will tell.
+            if table.period is None:
+                await self._graph.send(DescribeTable(table.name))
 
     async def execute(self, request: Request) -> Response:
         """Execute one operation with fresh loaders; whatever goes wrong is in the response.

@@ -13,7 +13,7 @@ from strawberry.types.enum import EnumValueDefinition
 from strawberry.types.field import StrawberryField
 from strawberry.types.union import StrawberryUnion
 
-from graph import reads
+from graph import lookups, reads
 from graph.entity import UNKNOWN, Entity
 from graph.loaders import Operation
 from graph.model import EnumType, Field, FieldKind, Find, ItemType, Model, ObjectType, Relationship, TypeRef
@@ -134,7 +134,7 @@ class TypeBuilder:
         async def resolve(
             source: Any, operation: Operation, _: Mapping[str, Any], selection: Selection
         ) -> Entity | None:
-            return await reads.reference(operation, entity_of(source), field.name, needs_of(selection))
+            return await lookups.reference(operation, entity_of(source), field.name, needs_of(selection))
 
         return resolver_field(
             field.name,

@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
         return run(options, load_settings(os.environ, vars(options)))
     except SettingsError as error:
         return _fail(str(error), MISUSED)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, IsADirectoryError) as error:
         return _fail(f"there is no file {error.filename}: say which one with --schema or --data", MISUSED)
     except (ModelError, StoreError, EngineMissing, EngineFailed) as error:
         return _fail(str(error), FAILED)
@@ -144,8 +144,12 @@ def _explain(options: argparse.Namespace, settings: Settings) -> int:
     query = Path(options.query[1:]).read_text() if options.query.startswith("@") else options.query
     table = ImaginedTable(model, options.length, options.item_bytes)
     api = Api(Graph(model, table, Limits(linger_secs=1.0)))
-    response = asyncio.run(api.execute(Request(query, json.loads(options.variables))))
-    if response.outcome == "refused":
+    try:
+        variables = json.loads(options.variables)
+    except ValueError as error:
+        return _fail(f"--variables: expected a JSON object, got {options.variables!r}: {error}", MISUSED)
+    response = asyncio.run(api.execute(Request(query, variables)))
+    if "errors" in response.body:
         return _fail("\n".join(error["message"] for error in response.body["errors"]), FAILED)
     print(explanation(table, options.length, options.item_bytes))
     return 0
@@ -153,7 +157,11 @@ def _explain(options: argparse.Namespace, settings: Settings) -> int:
 
 def _shards(options: argparse.Namespace, _: Settings) -> int:
     """Compute N = items read at once / items that one partition gives a second. Source: AWS, write sharding of GSIs."""
-    per_second = PARTITION_READ_UNITS * math.floor(READ_UNIT_BYTES / options.size)
+    if not (options.items > 0 and 0 < options.share <= 1 and options.size > 0):
+        return _fail("expected --items and --size above 0, and --share above 0 and at most 1", MISUSED)
+    # A read unit gives several small items, or a part of a large one.
+    per_unit = options.size <= READ_UNIT_BYTES and math.floor(READ_UNIT_BYTES / options.size)
+    per_second = PARTITION_READ_UNITS * (per_unit or 1 / math.ceil(options.size / READ_UNIT_BYTES))
     exact = options.items * options.share / per_second
     needed = math.ceil(exact)
     print(f"{needed} shards are needed ({exact:.1f}); {math.ceil(needed * SHARD_PADDING)} leave room for uneven data")
@@ -179,6 +187,9 @@ async def _compare(graph: Graph) -> None:
     Raises: TableMissing, AccessRefused. A table that does not answer now may answer later.
     """
     for table in graph.model.tables.values():
+        if table.period is not None:
+            # Which of a time series' tables there are, only the queries will tell.
+            continue
         try:
             description = await graph.send(DescribeTable(table.name))
         except (TableMissing, AccessRefused):

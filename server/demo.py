@@ -1,4 +1,4 @@
-"""The demo's table: made from the model on the local engine, and filled once from files."""
+"""The demo's tables: made from the model on the local engine, and filled once from files."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from pathlib import Path
 import orjson
 
 from graph.client import Meter, back_off
+from graph.entity import read_entity
 from graph.errors import TableMissing
 from graph.loaders import Graph
+from graph.model import Model, Table
 from graph.requests import DescribeTable, Item, PutItems
 from graph.tables import create_table
 
@@ -48,12 +50,56 @@ def prepare(graph: Graph, data: list[Path], marker: Path | None) -> None:
 
 async def _prepare(graph: Graph, data: list[Path]) -> None:
     for table in graph.model.tables.values():
-        try:
-            await graph.send(DescribeTable(table.name))
-        except TableMissing:
-            await graph.send(create_table(graph.model, table))
-            await _until_active(graph, table.name)
-    await _load(graph, next(iter(graph.model.tables)), list(itertools.chain.from_iterable(map(read_items, data))))
+        if table.period is None:
+            await _make(graph, table, table.name)
+    await store(graph, list(itertools.chain.from_iterable(map(read_items, data))))
+
+
+async def store(graph: Graph, items: list[Item]) -> None:
+    """Write items, each to the table of its type; those of a time series that are missing are made."""
+    if not items:
+        return
+    placed: dict[str, list[Item]] = {}
+    for item in items:
+        table, name = _home(graph.model, item)
+        if name not in placed and table.period is not None:
+            await _make(graph, table, name)
+        placed.setdefault(name, []).append(item)
+    batches = iter(
+        [
+            (name, some[start : start + BATCH_ITEMS])
+            for name, some in placed.items()
+            for start in range(0, len(some), BATCH_ITEMS)
+        ]
+    )
+    progress = Progress("loading the demo's items", len(items))
+
+    async def write() -> None:
+        for name, batch in batches:
+            await _put(graph, name, batch)
+            progress.add(len(batch))
+
+    await asyncio.gather(*(write() for _ in range(WRITERS)))
+    progress.end()
+
+
+def _home(model: Model, item: Item) -> tuple[Table, str]:
+    """Name the table of the type that an item fits; an item of no type goes to the first one."""
+    for type_ in model.items.values():
+        for layout in type_.layouts:
+            entity = read_entity(model, layout, item)
+            if entity is not None and entity.key is not None:
+                return model.tables[layout.table], entity.key[0]
+    first = next(iter(model.tables.values()))
+    return first, first.name
+
+
+async def _make(graph: Graph, table: Table, name: str) -> None:
+    try:
+        await graph.send(DescribeTable(name))
+    except TableMissing:
+        await graph.send(create_table(graph.model, table, name))
+        await _until_active(graph, name)
 
 
 async def _until_active(graph: Graph, name: str) -> None:
@@ -66,21 +112,6 @@ async def _until_active(graph: Graph, name: str) -> None:
         if all(state == "ACTIVE" for state in states):
             return
         await asyncio.sleep(0.2)
-
-
-async def _load(graph: Graph, table: str, items: list[Item]) -> None:
-    if not items:
-        return
-    batches = iter([items[start : start + BATCH_ITEMS] for start in range(0, len(items), BATCH_ITEMS)])
-    progress = Progress("loading the demo's items", len(items))
-
-    async def write() -> None:
-        for batch in batches:
-            await _put(graph, table, batch)
-            progress.add(len(batch))
-
-    await asyncio.gather(*(write() for _ in range(WRITERS)))
-    progress.end()
 
 
 async def _put(graph: Graph, table: str, batch: list[Item]) -> None:

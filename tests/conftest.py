@@ -16,12 +16,12 @@ from anyio.from_thread import start_blocking_portal
 from graph.client import BotoTransport, Client
 from graph.client import Response as WireResponse
 from graph.loaders import Graph, Limits
-from graph.requests import Item, PutItems
+from graph.requests import Item
 from graph.tables import create_table
 from resolvers.operation import Request
 from resolvers.schema import Api
 from resolvers.sdl import compile_model
-from server.demo import read_items
+from server.demo import read_items, store
 from server.engine import Engine
 
 ROOT = Path(__file__).parent.parent
@@ -83,10 +83,8 @@ class Served:
         return sorted(operation for operation, _ in self.sent)
 
     async def put(self, items: Iterable[Item]) -> None:
-        """Write items as plain DynamoDB JSON."""
-        items = iter(items)
-        while batch := tuple(itertools.islice(items, 25)):
-            await self.graph.send(PutItems(self.table, batch))
+        """Write items as plain DynamoDB JSON, each to the table of its type."""
+        await store(self.graph, list(items))
 
 
 class Serve(Protocol):
@@ -113,17 +111,33 @@ def serve(transport: BotoTransport) -> Serve:
             sent.append((operation, parameters))
             return await transport(operation, parameters)
 
-        model = compile_model(sdl, table=table or f"table-{next(_numbers)}")
+        number = next(_numbers)
+        model = compile_model(apart(sdl, number), table=table or f"table-{number}")
         graph = Graph(model, Client(record), limits)
         if table is None:
             for made in model.tables.values():
-                await graph.send(create_table(model, made))
+                if made.period is None:
+                    await graph.send(create_table(model, made))
         served = Served(Api(graph), graph, next(iter(model.tables)), sent)
         await served.put(items)
         sent.clear()
         return served
 
     return serve_model
+
+
+def apart(sdl: str, number: int) -> str:
+    """Give every table but the first a name that no other test's table has; the first one is named by the caller."""
+    for name in list(compile_model(sdl).tables)[1:]:
+        sdl = sdl.replace(f'"{name}"', f'"table-{number}-{name}"')
+    return sdl
+
+
+def example_items(example: str, *, whole: bool = True) -> Iterator[Item]:
+    """The rows that an example takes from its document, and with `whole` the larger set beside them."""
+    folder = ROOT / "examples" / example
+    for path in sorted((*folder.glob("*.jsonl"), *(folder.glob("*.py") if whole else ()))):
+        yield from read_items(path)
 
 
 def banana_items(containers: int = 2) -> Iterator[Item]:
@@ -134,22 +148,26 @@ def banana_items(containers: int = 2) -> Iterator[Item]:
     yield from itertools.islice(fleet(), containers * per_container)
 
 
-@pytest.fixture(scope="session")
-def banana_table(engine: str) -> str:
-    """The name of a table that holds the seed and two containers of the fleet; tests only read it."""
-    name = "bananas-read-only"
+def make_table(engine: str, name: str, sdl: str, items: Iterable[Item]) -> str:
+    """Make and fill the table of a model that has one, for tests that only read it; give its name."""
 
     async def make() -> None:
         transport = BotoTransport(engine, "eu-central-1", credentials=("local", "local"))
-        model = compile_model(BANANAS.read_text(), table=name)
+        model = compile_model(sdl, table=name)
         graph = Graph(model, Client(transport))
         await graph.send(create_table(model, model.tables[name]))
-        await Served(Api(graph), graph, name).put(banana_items())
+        await store(graph, list(items))
         transport.close()
 
     with start_blocking_portal() as portal:
         portal.call(make)
     return name
+
+
+@pytest.fixture(scope="session")
+def banana_table(engine: str) -> str:
+    """The name of a table that holds the seed and two containers of the fleet; tests only read it."""
+    return make_table(engine, "bananas-read-only", BANANAS.read_text(), banana_items())
 
 
 @pytest.fixture

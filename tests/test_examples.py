@@ -17,9 +17,9 @@ from resolvers.examples import example_queries
 from resolvers.schema import print_sdl
 from resolvers.sdl import compile_model
 from server.demo import read_items
-from tests.conftest import ROOT, Serve, banana_items
+from tests.conftest import ROOT, Serve, banana_items, example_items
 
-EXAMPLES = {name: ROOT / "examples" / name for name in ("bananas", "order-entry", "b2b")}
+EXAMPLES = {name: ROOT / "examples" / name for name in ("bananas", "order-entry", "b2b", "step5")}
 
 
 # --- the seed -----------------------------------------------------------------------------------------------------
@@ -123,11 +123,7 @@ def test_pallets_are_packed_before_they_are_loaded(fleet: list[Item]) -> None:
 
 
 def _data(example: str) -> Iterator[Item]:
-    if example == "bananas":
-        yield from banana_items()
-        return
-    for path in sorted((*EXAMPLES[example].glob("*.jsonl"), *EXAMPLES[example].glob("*.py"))):
-        yield from read_items(path)
+    return banana_items() if example == "bananas" else example_items(example)
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from server.settings import all_settings
 from tests.conftest import BANANAS, ROOT, Served
 
 README = ROOT / "README.md"
+EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if (path / "schema.graphql").exists())
 
 
 def blocks(language: str) -> list[str]:
@@ -22,16 +24,15 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README.read_text(), re.DOTALL)
 
 
-def section(name: str) -> str:
+def section(name: str, path: Path = README) -> str:
     """What stands between a pair of marks."""
-    found = re.search(rf"<!-- {name} -->\n(.*?)<!-- /{name} -->", README.read_text(), re.DOTALL)
-    assert found is not None, f"README.md has no part marked {name!r}"
+    found = re.search(rf"<!-- {name} -->\n(.*?)<!-- /{name} -->", path.read_text(), re.DOTALL)
+    assert found is not None, f"{path} has no part marked {name!r}"
     return found[1].strip()
 
 
 def expected_tables() -> dict[str, str]:
     """The generated parts of the README."""
-    patterns = access_patterns(compile_model(BANANAS.read_text()))
     classes = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.GraphError)]
     codes = {
         kind.code: (kind.__doc__ or "").split("\n")[0]
@@ -40,19 +41,24 @@ def expected_tables() -> dict[str, str]:
     }
     codes |= ERROR_CODES
     return {
-        "access patterns": _rows(
-            ("field", "requests", "index", "key condition", "then, if the nodes are asked for"),
-            [
-                (f"`{entry.field}`", entry.requests, entry.index, f"`{entry.key_condition}`", entry.then)
-                for entry in patterns
-            ],
-        ),
+        "access patterns": pattern_table(BANANAS),
         "errors": _rows(("code", "when"), [(f"`{code}`", text) for code, text in codes.items()]),
         "settings": _rows(
             ("flag", "variable", "default", "what"),
             [(f"`{one.flag}`", f"`{one.variable}`", f"`{one.default}`", one.doc) for one in all_settings()],
         ),
     }
+
+
+def pattern_table(schema: Path) -> str:
+    """The table of a model's access patterns."""
+    return _rows(
+        ("field", "requests", "index", "key condition", "then, if the nodes are asked for"),
+        [
+            (f"`{entry.field}`", entry.requests, entry.index, f"`{entry.key_condition}`", entry.then)
+            for entry in access_patterns(compile_model(schema.read_text()))
+        ],
+    )
 
 
 def _rows(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
@@ -68,10 +74,27 @@ def test_generated_tables_are_fresh(name: str, request: pytest.FixtureRequest) -
     assert section(name) == wanted, "run `make golden`"
 
 
-def _write(name: str, text: str) -> None:
-    old = README.read_text()
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_access_patterns_of_an_example_are_fresh(example: str, request: pytest.FixtureRequest) -> None:
+    folder = ROOT / "examples" / example
+    wanted = pattern_table(folder / "schema.graphql")
+    if request.config.getoption("--update-golden"):
+        _write("access patterns", wanted, folder / "README.md")
+
+    assert section("access patterns", folder / "README.md") == wanted, "run `make golden`"
+
+
+def test_every_example_has_a_readme_that_says_how_to_run_it() -> None:
+    for example in EXAMPLES:
+        command = "make run\n" if example == "bananas" else f"make run EXAMPLE={example}\n"
+
+        assert command in (ROOT / "examples" / example / "README.md").read_text()
+
+
+def _write(name: str, text: str, path: Path = README) -> None:
     pattern = rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)"
-    README.write_text(re.sub(pattern, lambda found: f"{found[1]}{text}\n{found[2]}", old, flags=re.DOTALL))
+    new = re.sub(pattern, lambda found: f"{found[1]}{text}\n{found[2]}", path.read_text(), flags=re.DOTALL)
+    path.write_text(new)
 
 
 async def test_the_first_query_causes_the_requests_beside_it(bananas: Served) -> None:

@@ -16,6 +16,7 @@ from resolvers.sdl.lookups import Lookups
 from resolvers.sdl.names import check_names
 from resolvers.sdl.relationships import Relationships
 from resolvers.sdl.report import Report
+from resolvers.sdl.rivals import Rivals
 from resolvers.sdl.tables import read_tables
 from resolvers.sdl.templates import Templates
 
@@ -77,13 +78,12 @@ def _build(declared: Declarations, report: Report, table: str | None) -> Model:
     objects: dict[str, ObjectType] = {
         name: fields.nested(name, tables.case(None)) for name in (*declared.objects, *declared.interfaces)
     }
-    checks = Checks(declared, tables, items, report)
-    checks.all()
+    Checks(declared, tables, items, report).all()
     arguments = Arguments(declared, templates, report)
     finds = Finds(declared, arguments, tables, items, report).all()
     relationships = Relationships(declared, tables, items, report).all()
     lookups = Lookups(declared, tables, items, report).all()
-    rivals = checks.rivals()
+    rivals = Rivals(declared, tables, items, report).all()
     check_names(declared, report)
     return Model(
         tables={entry.name: entry for entry in tables.by_name.values()},

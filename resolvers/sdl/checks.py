@@ -1,4 +1,4 @@
-"""What only shows when all types are known: items that cannot be told apart, edges of one node, keys of two types."""
+"""What only shows when all types are known: edges of one node, key attributes of two types, misplaced directives."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import combinations
 
 from graph.keys import overlap
-from graph.model import Index, ItemType, Layout, Table
+from graph.model import ItemType
 from resolvers.sdl.declarations import Declarations
 from resolvers.sdl.layouts import is_whole
 from resolvers.sdl.report import Report, listed
@@ -23,7 +23,7 @@ class Checks:
         self._report = report
 
     def all(self) -> None:
-        """Report everything but what may look alike."""
+        """Report everything."""
         for item in self._items.values():
             if not item.is_node:
                 self._check_edge(item)
@@ -35,70 +35,6 @@ class Checks:
         self._check_expiry()
         self._check_unions()
         self._check_indexed()
-
-    # --- items that look alike ---
-
-    def rivals(self) -> dict[tuple[str, str | None], tuple[Layout, ...]]:
-        """Find the layouts whose items may look alike; report those that nothing tells apart."""
-        rivals: dict[tuple[str, str | None], list[Layout]] = {}
-        layouts = [layout for item in self._items.values() for layout in item.layouts]
-        for one, other in combinations(layouts, 2):
-            if one.table != other.table:
-                continue
-            table = self._tables.stored(one.table)
-            if one.type_name == other.type_name:
-                self._check_variants(one, other, table)
-                continue
-            colliding = [way for way in table.ways if _overlap(one, other, way)]
-            for way in colliding:
-                rivals.setdefault((one.name, way.name), []).append(other)
-                rivals.setdefault((other.name, way.name), []).append(one)
-            if colliding and not self._are_told_apart(one, other, table):
-                if colliding[0] is not table.primary:
-                    self._report_collision(one, other, colliding[0])
-                elif one.self_keyed == other.self_keyed:
-                    self._report_alike(one, other, table)
-        return {name: tuple(found) for name, found in rivals.items()}
-
-    def _are_told_apart(self, one: Layout, other: Layout, table: Table) -> bool:
-        """Say whether the discriminator tells the items of two layouts apart."""
-        names = {self._items[one.type_name].type_name, self._items[other.type_name].type_name}
-        return table.type_attribute is not None and len(names) == 2
-
-    def _check_variants(self, one: Layout, other: Layout, table: Table) -> None:
-        """Report keys that mention a union and do not tell which of its types they mean."""
-        names = {variable.path[0] for name in table.key_attributes for variable in one.templates[name].variables}
-        unclear = [name for name in names if one.ends.get(name) != other.ends.get(name)]
-        if one.mirror == other.mirror and unclear and _overlap(one, other, table.primary):
-            self._report.add(
-                self._declared.items[one.type_name].keys[one.mirror].node,
-                f"the keys of `{one.type_name}` look alike where `{unclear[0]}` is a {one.ends[unclear[0]]} and where "
-                f"it is a {other.ends[unclear[0]]}: expected keys that tell the type. Mention it as "
-                f"`{{{unclear[0]}}}`, and begin the `ref` of each with a literal of its own",
-            )
-
-    def _report_alike(self, one: Layout, other: Layout, table: Table) -> None:
-        keys = " and ".join(f"{name} = {other.templates[name].source!r}" for name in table.key_attributes)
-        cure = (
-            "Give each a `typeName` of its own"
-            if table.type_attribute
-            else 'Begin one of the keys with a literal of its own, or name the attribute of the type: @table(type: "…")'
-        )
-        self._report.add(
-            self._declared.items[other.type_name].keys[other.mirror].node,
-            f"an item of `{other.type_name}`, {keys}, could as well be one of `{one.type_name}`: expected a literal or "
-            f"a discriminator that tells them apart. {cure}",
-        )
-
-    def _report_collision(self, one: Layout, other: Layout, index: Index) -> None:
-        name = index.sort_key or index.partition_key
-        self._report.add(
-            self._declared.items[other.type_name].keys[other.mirror].node,
-            f"on the index `{index.name}` items of `{other.type_name}`, {name} = {other.templates[name].source!r}, "
-            f"collide with those of `{one.type_name}`, {one.templates[name].source!r}: a page of one would read the "
-            "other's too. "
-            'Expected different literals in front: add them, or name the attribute of the type: @table(type: "…")',
-        )
 
     # --- one type at a time ---
 
@@ -125,7 +61,8 @@ class Checks:
         """Report fields of a virtual node that no item can hold."""
         held = {variable.path[0] for variable in item.ref.variables} if item.ref else set()
         for field in self._declared.items[item.name].fields.values():
-            if item.ref is not None and field.name not in held and not field.is_relationship:
+            is_held = field.is_relationship or field.name in held or self._report.blames(field.node)
+            if item.ref is not None and not is_held:
                 self._report.add(
                     field.node,
                     f"`{item.name}.{field.name}` has no item to lie in, for `{item.name}` is virtual: expected fields "
@@ -223,11 +160,3 @@ class Checks:
                         f"`{type_.name}` has @{use.node.name.value} and no items: expected it on a type with @node or "
                         "@edge. " + ("Rename the type" if type_ in roots else "Add one of them, or remove it"),
                     )
-
-
-def _overlap(one: Layout, other: Layout, index: Index) -> bool:
-    names = [name for name in (index.partition_key, index.sort_key) if name]
-    return all(
-        name in one.templates and name in other.templates and overlap(one.templates[name], other.templates[name])
-        for name in names
-    )

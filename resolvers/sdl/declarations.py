@@ -31,9 +31,9 @@ from graphql import (
     UnionTypeDefinitionNode,
     is_required_argument,
     print_ast,
-    value_from_ast,
 )
 from graphql.execution.values import get_argument_values
+from graphql.utilities import coerce_input_literal
 
 from graph.model import EnumType, EnumValue, TypeRef, UnionType
 from resolvers.sdl.report import Report
@@ -149,6 +149,10 @@ class Declarations:
         """Say whether a type is a scalar or an enum."""
         return name in SCALAR_NAMES or name in self.enums
 
+    def directives(self, name: str) -> tuple[Node, ...]:
+        """List the directives of a declared type: with a mistake in them nobody knows what it is."""
+        return tuple(getattr(self.nodes.get(name), "directives", None) or ())
+
     def makings(self, type_: DeclaredType) -> list[Node]:
         """List what decides which items a type has and what they link: directives, and fields that name nodes."""
         fields = [
@@ -232,7 +236,7 @@ def _arguments(definition: GraphQLDirective, node: DirectiveNode, report: Report
     wrong = [
         name
         for name, argument in definition.args.items()
-        if name in given and value_from_ast(given[name], argument.type) is Undefined
+        if name in given and coerce_input_literal(given[name], argument.type) is Undefined
     ]
     for name in wrong:
         report.add(

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from graphql import (
     DirectiveNode,
     DocumentNode,
+    FieldDefinitionNode,
     GraphQLError,
     GraphQLSyntaxError,
     NamedTypeNode,
+    NameNode,
+    NonNullTypeNode,
+    ObjectTypeDefinitionNode,
     Source,
     TokenKind,
     TypeDefinitionNode,
@@ -45,6 +50,10 @@ CURES: tuple[tuple[str, str], ...] = (
 )
 """What to do about graphql-core's messages, by a pattern that is looked for in them; the first that fits counts."""
 
+GLOBAL_ID = FieldDefinitionNode(
+    name=NameNode(value="id"), arguments=(), type=NonNullTypeNode(type=NamedTypeNode(name=NameNode(value="ID")))
+)
+
 
 def read_document(source: Source, report: Report) -> DocumentNode:
     """Parse the file and check it as SDL, together with the words that it may use.
@@ -54,8 +63,9 @@ def read_document(source: Source, report: Report) -> DocumentNode:
     document = _parse(source, report)
     words = parse(Source(WORDS, "words"))
     whole = DocumentNode(definitions=(*words.definitions, *document.definitions))
-    for error in validate_sdl(whole):
-        if not _is_of_a_second(document, error, report):
+    errors = validate_sdl(whole)
+    for error in errors:
+        if not _follows(error, errors, document, report):
             report.add_error(error, _cure(error.message))
     _check_types(whole, report)
     return document
@@ -77,19 +87,20 @@ def _parse(source: Source, report: Report) -> DocumentNode:
         raise
 
 
-def _is_of_a_second(document: DocumentNode, error: GraphQLError, report: Report) -> bool:
-    """Say whether an error lies inside a type that is refused whole, for another one has its name."""
+def _follows(error: GraphQLError, errors: list[GraphQLError], document: DocumentNode, report: Report) -> bool:
+    """Say whether an error lies inside what is refused whole: a directive in a wrong place, a second type of a name."""
+    refused = [node for other in errors if "may not be used" in other.message for node in other.nodes or ()]
+    refused += [
+        node for node in document.definitions if isinstance(node, TypeDefinitionNode) and report.blames(node.name)
+    ]
     position = [0, *(error.positions or ())][-1]
-    return any(
-        node.loc and node.loc.start <= position < node.loc.end and report.blames(node.name)
-        for node in document.definitions
-        if isinstance(node, TypeDefinitionNode)
-    )
+    inside = [node for node in refused if node.loc and node.loc.start <= position < node.loc.end]
+    return bool(inside) and "may not be used" not in error.message
 
 
 def _check_types(document: DocumentNode, report: Report) -> None:
     """Let graphql-core check what it knows of types: that interfaces are implemented, that inputs are inputs."""
-    names = _Names()
+    names = _AsServed()
     bare = visit(document, names)
     declared = {node.name.value for node in document.definitions if isinstance(node, TypeDefinitionNode)}
     # Without a type for every name it would check nothing at all.
@@ -102,8 +113,8 @@ def _check_types(document: DocumentNode, report: Report) -> None:
             report.add_error(error, _cure(error.message))
 
 
-class _Names(Visitor):
-    """Takes directives away, and collects the names of the types that are used."""
+class _AsServed(Visitor):
+    """Takes the directives away, gives nodes the `id` that the API gives them, and collects the types used."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,6 +122,12 @@ class _Names(Visitor):
 
     def enter_directive(self, _: DirectiveNode, *__: object) -> object:
         return self.REMOVE
+
+    def enter_object_type_definition(self, node: ObjectTypeDefinitionNode, *_: object) -> object:
+        is_node = any(directive.name.value == "node" for directive in node.directives or ())
+        if not is_node or any(field.name.value == "id" for field in node.fields or ()):
+            return None
+        return replace(node, fields=(*(node.fields or ()), GLOBAL_ID))
 
     def enter_named_type(self, node: NamedTypeNode, *_: object) -> None:
         self.used.add(node.name.value)
@@ -136,4 +153,4 @@ def _usage(name: str) -> str:
 def _taken(name: str) -> str:
     if name in SCALAR_NAMES:
         return "The model language has it already: remove yours"
-    return "The model language has one: rename yours" if words_schema().get_type(name) else "Rename one of them"
+    return "The model language has one: rename yours" if f"enum {name} " in WORDS else "Rename one of them"

@@ -52,7 +52,9 @@ class Fields:
     def _field(self, type_: DeclaredType, field: DeclaredField, case: str) -> Field:
         use = field.directives.get("attribute")
         attribute = use.get("name") if use else None
-        kind = self._kind(type_, field)
+        kind = self._kind(field)
+        self._check_name(type_, field)
+        self._check_kind(type_, field, kind)
         refs = self._refs(field, use) if kind is FieldKind.REFERENCE else {}
         self._check_directives(type_, field, kind)
         if field.node.arguments:
@@ -75,26 +77,32 @@ class Fields:
 
     # --- what a field may be, and where ---
 
-    def _kind(self, type_: DeclaredType, field: DeclaredField) -> FieldKind:
-        """Decide what a field is. What its type cannot have is reported."""
-        where, name = f"`{type_.name}.{field.name}`", field.type.named
-        self._check_name(type_, field)
+    def _kind(self, field: DeclaredField) -> FieldKind:
         if field.is_relationship:
-            if not type_.is_node:
-                self._report.add(field.node, f"{where} is a relationship: {self._nodes_only(type_, field)}")
             return FieldKind.RELATIONSHIP
-        if not self._declared.possible(name):
+        return FieldKind.REFERENCE if self._declared.possible(field.type.named) else FieldKind.ATTRIBUTE
+
+    def _check_kind(self, type_: DeclaredType, field: DeclaredField, kind: FieldKind) -> None:
+        """Report a field that its type cannot have."""
+        where, is_list = f"`{type_.name}.{field.name}`", field.type.of is not None
+        if kind is FieldKind.ATTRIBUTE:
             self._check_value(where, field)
-            return FieldKind.ATTRIBUTE
-        if not type_.keys and not (type_ in self._declared.interfaces.values() and field.type.of is None):
-            self._report.add(field.node, f"{where} leads to other items: {self._nodes_only(type_, field)}")
-        elif field.type.of is not None:
+        elif not self._may_lead_on(type_, field, kind):
+            what = "is a relationship" if kind is FieldKind.RELATIONSHIP else "leads to other items"
+            self._report.add(field.node, f"{where} {what}: {self._nodes_only(type_, field)}")
+        elif kind is FieldKind.REFERENCE and is_list and type_.keys:
             self._report.add(
                 field.node,
-                f"{where} is a list of {name}, which are items of their own: expected a relationship, read by a Query. "
-                f"Write `{field.name}: {field.type} @relationship`",
+                f"{where} is a list of {field.type.named}, which are items of their own: expected a relationship, read "
+                f"by a Query. Write `{field.name}: {field.type} @relationship`",
             )
-        return FieldKind.REFERENCE
+
+    def _may_lead_on(self, type_: DeclaredType, field: DeclaredField, kind: FieldKind) -> bool:
+        if self._report.blames(*self._declared.directives(type_.name)):
+            return True  # Nobody knows what kind of type it was meant to be.
+        if kind is FieldKind.RELATIONSHIP:
+            return type_.is_node
+        return bool(type_.keys) or (type_.name in self._declared.interfaces and field.type.of is None)
 
     def _nodes_only(self, type_: DeclaredType, field: DeclaredField) -> str:
         if type_.name in self._declared.interfaces:

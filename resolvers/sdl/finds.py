@@ -35,7 +35,7 @@ class Finds:
         made: dict[str, Find] = {}
         for field in self._declared.query.fields.values() if self._declared.query else ():
             others = [use.node for name, use in field.directives.items() if name not in ("find", "deprecated")]
-            if others:
+            if others and not self._report.blames(others[0]):
                 self._report.add(
                     others[0],
                     f"`Query.{field.name}` has @{others[0].name.value}, which is for fields of items: expected @find. "
@@ -51,8 +51,8 @@ class Finds:
         if use is None:
             self._report.add(
                 field.node,
-                f"{where} says not what it finds: expected @find. Write `{field.name}: [{field.type.named}!]! @find`, "
-                "with the fields that it searches by as arguments",
+                f"{where} does not say what it finds: expected @find, with what it searches by as arguments. "
+                f"Write `{field.name}: [{field.type.named}!]! @find`",
             )
             return None
         targets = self._declared.possible(field.type.named)
@@ -143,7 +143,7 @@ class Finds:
         if accesses(self._tables, layouts, required):
             return ways
         are_whole = all(is_whole(self._declared.items[name], self._items[name].layouts) for name in item_types)
-        if not are_whole or self._report.blames(*self._declared.schema_nodes):
+        if not are_whole or not self._tables.are_sure:
             return ()
         where, optional = f"`Query.{field.name}`", [argument for argument in values if not argument.type.required]
         if ways:

@@ -23,7 +23,7 @@ class Items:
         self._templates = templates
         self._fields = fields
         self._tables = tables
-        self._layouts = Layouts(declared, templates, report)
+        self._layouts = Layouts(declared, templates, tables, report)
         self._report = report
 
     def make(self, type_: DeclaredType) -> ItemType:
@@ -65,7 +65,7 @@ class Items:
     def _table(self, type_: DeclaredType, use: Directive) -> Table | None:
         table, known = self._tables.named(use.get("table")), self._tables.by_name
         if table is None:
-            if not self._report.blames(*self._declared.schema_nodes):
+            if self._tables.are_sure:
                 self._report.add(
                     use.at("table"),
                     f"`{type_.name}` is in the table `{use.get('table')}`, which no @table declares: expected "

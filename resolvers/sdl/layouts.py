@@ -19,6 +19,7 @@ from graph.keys import (
 from graph.model import Field, FieldKind, Index, Layout, Table
 from resolvers.sdl.declarations import Declarations, DeclaredType, Directive
 from resolvers.sdl.report import Report, listed, near
+from resolvers.sdl.tables import Tables
 from resolvers.sdl.templates import Templates, Written, alias, below
 
 NOT_IN_KEYS = ("Boolean", "Base64")
@@ -28,9 +29,10 @@ NOT_IN_KEYS = ("Boolean", "Base64")
 class Layouts:
     """Makes the layouts of item types."""
 
-    def __init__(self, declared: Declarations, templates: Templates, report: Report) -> None:
+    def __init__(self, declared: Declarations, templates: Templates, tables: Tables, report: Report) -> None:
         self._declared = declared
         self._templates = templates
+        self._tables = tables
         self._report = report
 
     def of(
@@ -58,7 +60,7 @@ class Layouts:
         primary = table.primary
         if problem := _shape_problem(given, table):
             # Of a table with a mistake nobody knows whether it has a sort key.
-            if not self._report.blames(use.node, *self._declared.schema_nodes):
+            if self._tables.are_sure and not self._report.blames(use.node):
                 self._report.add(use.node, f"`{type_.name}` {problem}")
             return None
         keys: dict[str, Written] = {}
@@ -75,7 +77,7 @@ class Layouts:
         index = next((index for index in table.indexes if index.name == name), None)
         if index is None:
             names = [index.name or "" for index in table.indexes]
-            if not self._report.blames(*self._declared.schema_nodes):
+            if self._tables.are_sure:
                 self._report.add(
                     indexed.at("by"),
                     f"`{type_.name}`: no @index of its table is named `{name}`: expected {listed(names, 'or')}. "

@@ -59,7 +59,7 @@ class Lookups:
 
     def _ways(self, item: ItemType, paths: set[Path]) -> tuple[Access, ...] | None:
         """List the ways that read little more than the item of these fields; None where none leads to it at all."""
-        if item.virtual or not item.layouts or self._report.blames(*self._declared.schema_nodes):
+        if item.virtual or not item.layouts or not self._tables.are_sure:
             return ()
         bound = dict.fromkeys(paths, SOME_VALUE)
         ways = tuple(way for way in accesses(self._tables, item.layouts, bound) if _narrows(way, paths))

@@ -29,13 +29,13 @@ def check_names(declared: Declarations, report: Report) -> None:
 
 def _check_types(declared: Declarations, report: Report) -> None:
     """Report types whose name the API gives to one of its own."""
-    taken = {name: meaning for name, (meaning, _) in _generated(declared, report).items()}
+    taken = RESERVED_TYPES | {name: meaning for name, (meaning, _) in _generated(declared, report).items()}
     for name, node in declared.nodes.items():
         if name.startswith("__") and not report.blames(node):
             report.add(
                 node, f"the name `{name}` is taken, for introspection needs it: expected another name. Rename it"
             )
-        if meaning := {**RESERVED_TYPES, **taken}.get(name):
+        if meaning := taken.get(name):
             keeps = name in declared.items and any(use.get("type") for kind, use in declared.schema if kind == "table")
             cure = f', and keep its items with typeName: "{name}"' if keeps else ""
             report.add(

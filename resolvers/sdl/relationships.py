@@ -181,7 +181,7 @@ class Relationships:
         ]
         nodes = [node for type_ in linking for node in self._declared.makings(type_)]
         are_whole = all(is_whole(type_, self._items[type_.name].layouts) for type_ in linking if type_.keys)
-        return not are_whole or self._report.blames(*self._declared.schema_nodes, *nodes)
+        return not are_whole or not self._tables.are_sure or self._report.blames(*nodes)
 
     def _report_ambiguous(self, where: str, field: DeclaredField, resolved: list[Relationship]) -> None:
         ways = list(dict.fromkeys(f'through: "{one.item_types[0]}", from: "{one.start}"' for one in resolved))

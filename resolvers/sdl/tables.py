@@ -25,6 +25,8 @@ class Tables:
 
     by_name: Mapping[str, Table]
     cases: Mapping[str, str]
+    are_sure: bool = True
+    """False where the file has a mistake in its tables: what does not fit them may then only follow from it."""
 
     def named(self, name: str | None) -> Table | None:
         """Give a table, the first one when no name is given."""
@@ -57,12 +59,13 @@ def read_tables(declared: Declarations, report: Report, rename: str | None) -> T
     for position, (name, use) in enumerate(uses.items()):
         stored = rename if rename and position == 0 else name
         period = _period(use, stored, report)
-        primary = Index(stored, None, use.get("partitionKey"), use.get("sortKey"), period=period)
+        primary = Index(stored, None, *_keys(use), period=period)
         found = tuple(replace(index, table=stored, period=period) for _, index in indexes[name])
         made[name] = Table(stored, primary, found, use.get("type"))
         _check_table(use, made[name], report)
         _check_indexes(indexes[name], made[name], report)
-    return Tables(made, {name: use.get("attributeCase") for name, use in uses.items()})
+    cases = {name: use.get("attributeCase") for name, use in uses.items()}
+    return Tables(made, cases, not report.blames(*declared.schema_nodes))
 
 
 def _stand_in(declared: Declarations, report: Report) -> Tables:
@@ -75,7 +78,7 @@ def _stand_in(declared: Declarations, report: Report) -> Tables:
         )
     sorts = any(use.get("sort") or use.get("key") for type_ in declared.items.values() for use in type_.keys)
     primary = Index(STAND_IN, None, "its partition key", "its sort key" if sorts else None)
-    return Tables({STAND_IN: Table(STAND_IN, primary, ())}, {STAND_IN: "AS_WRITTEN"})
+    return Tables({STAND_IN: Table(STAND_IN, primary, ())}, {STAND_IN: "AS_WRITTEN"}, are_sure=False)
 
 
 def _read_indexes(
@@ -97,6 +100,12 @@ def _read_indexes(
     return found
 
 
+def _keys(use: Directive) -> tuple[str, str | None]:
+    """Read the names of a key's attributes; an empty one, which is reported, is filled in."""
+    partition_key, sort_key = use.get("partitionKey"), use.get("sortKey")
+    return partition_key or "its partition key", "its sort key" if sort_key == "" else sort_key
+
+
 def _index(use: Directive, table: str, report: Report) -> Index:
     given: list[str] = use.get("projection")
     projection = Projection(given[0]) if given in (["ALL"], ["KEYS_ONLY"]) else frozenset(given)
@@ -106,7 +115,7 @@ def _index(use: Directive, table: str, report: Report) -> Index:
             f'the projection of the index `{use.get("name")}` is {given}: expected "ALL" or "KEYS_ONLY" alone, or a '
             'list of attributes. For the keys and nothing else write projection: "KEYS_ONLY"',
         )
-    return Index(table, use.get("name"), use.get("partitionKey"), use.get("sortKey"), projection, use.get("local"))
+    return Index(table, use.get("name"), *_keys(use), projection, use.get("local"))
 
 
 def _check_table(use: Directive, table: Table, report: Report) -> None:
@@ -137,7 +146,7 @@ def _period(use: Directive, name: str, report: Report) -> Period | None:
 
 def _check_name(use: Directive, what: str, report: Report) -> None:
     name = HOLE.sub("000000", use.get("name"))
-    if not STORED_NAME.fullmatch(name):
+    if not STORED_NAME.fullmatch(name) and not report.blames(use.at("name")):
         report.add(
             use.at("name"),
             f"the name of the {what} cannot be `{use.get('name')}`: DynamoDB expects 3 to 255 of the characters a-z "

@@ -84,6 +84,8 @@ class Templates:
     def partition_of(self, name: str, at: Node) -> Template | None:
         """Resolve the partition key of a type's first layout."""
         use = self._declared.items[name].keys[0]
+        if self._report.blames(use.node):
+            return None
         argument = "key" if use.get("partition") is None else "partition"
         if use.get(argument) is None:
             return None
@@ -100,6 +102,8 @@ class Templates:
             )
             return None
         use = type_.uses("node")[0]
+        if self._report.blames(use.node):
+            return None
         if use.get("ref") is None:
             return self.partition_of(name, at)
         return self._guarded(f"{name}.ref", Written(use.get("ref"), name, use.at("ref")))
@@ -197,6 +201,8 @@ class Templates:
         name, rest = hole.names[0], hole.names[1:]
         members = self._declared.possible(field.type.name)
         member = written.ends.get(name) if not prefix else None
+        if self._report.blames(*self._declared.directives(field.type.name)):
+            return None
         if member is None and len(members) != 1:
             what = "may be one of several types" if members else "has no key of its own"
             self._report.add(

@@ -1,0 +1,100 @@
+"""Nodes: those that items name are loaded by their keys, as far as what is known of them does not do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from graph.bounds import Bound
+from graph.collection import Companion, collect
+from graph.entity import Entity
+from graph.keys import Path
+from graph.loaders import Operation
+from graph.merge import MergeSource
+from graph.model import ItemType
+from graph.paging import read_first
+from graph.planner import plan
+from graph.requests import Item
+from graph.sources import Entry, RangeSource, Sieve, read_layouts, together
+
+Needs = Callable[[str], frozenset[str]]
+"""What the query selects of a node, by the name of its type: only what is asked for is read."""
+
+
+def nothing_needed(_: str) -> frozenset[str]:
+    """Need nothing of any type."""
+    return frozenset()
+
+
+async def load(operation: Operation, entities: Sequence[Entity | None], needs: Needs) -> list[Entity | None]:
+    """Load those of the nodes that lack something needed; one that does not exist is None.
+
+    Cost: BatchGetItems of 100 shared with the whole operation; a bounded Query for a node whose full key is not known.
+    """
+    lacking = [one for one in entities if one is not None and one.lacks(needs(one.type.name))]
+    if not lacking:
+        return list(entities)
+    found = dict(zip(map(id, lacking), await _get(operation, lacking), strict=True))
+    return [found.get(id(one), one) for one in entities]
+
+
+async def _get(operation: Operation, named: Sequence[Entity]) -> list[Entity | None]:
+    """Get nodes from the table, by their keys while those whose keys are not known are searched for."""
+    asked = operation.request_items([one.key for one in named if one.key is not None])
+    searched = iter(await together([_search(operation, one) for one in named if one.key is None]))
+    items = iter(await operation.answers(asked))
+    return [next(searched) if one.key is None else _of_type(operation, one, next(items)) for one in named]
+
+
+def _of_type(operation: Operation, named: Entity, item: Item | None) -> Entity | None:
+    return None if item is None else read_layouts(operation, named.type.layouts, item, named.type.name)
+
+
+async def _search(operation: Operation, named: Entity) -> Entity | None:
+    """Find a node of which only some fields are known: the first that has them in the ranges that they bind.
+
+    Cost: one Query of 100 items, in most tables; more until one is it, within the read budget.
+    """
+
+    async def keep(entries: list[Entry]) -> list[Entry]:
+        wanted = named.named.items()
+        return [entry for entry in entries if all(entry.entity.at(path) == value for path, value in wanted)]
+
+    bounds = {path: Bound(values=(value,)) for path, value in named.paths.items()}
+    found = plan(operation.model.lookups[named.type.name], bounds)
+    ranges = () if found is None else found.ranges
+    sieve = Sieve(keep=keep, sparse=True)
+    source = MergeSource([RangeSource(operation, key_range, named.type.name, sieve) for key_range in ranges])
+    first = await read_first(source, operation.limits.read_budget)
+    (whole,) = await load(operation, [None if first is None else first.entity], lambda _: frozenset(named.type.fields))
+    return whole
+
+
+async def lookup(
+    operation: Operation, type_: ItemType, named: Mapping[Path, Any], companions: Sequence[Companion] = ()
+) -> Entity | None:
+    """Get the node of these key fields, or None; what is asked for with it is read along where one Query can.
+
+    Raises: KeyValueError when the fields cannot make a key.
+    """
+    entity = Entity(operation.model, type_, named=named)
+    if companions and not type_.virtual:
+        with operation.reading():
+            await collect(operation, entity, companions)
+    # That the node exists is part of the answer, even when nothing of it is asked for.
+    (found,) = await by_keys(operation, [entity])
+    return found
+
+
+async def by_keys(operation: Operation, named: Sequence[Entity]) -> list[Entity | None]:
+    """Get nodes by their keys, in order; None for those that do not exist. A virtual one exists by its name."""
+    stored = [one for one in named if not one.type.virtual]
+    found = iter(await _get(operation, stored))
+    return [one if one.type.virtual else next(found) for one in named]
+
+
+async def reference(operation: Operation, entity: Entity, field: str, needs: Needs) -> Entity | None:
+    """Get the node that a field of an item names."""
+    named = entity.reference(entity.type.fields[field])
+    (node,) = await load(operation, [named if isinstance(named, Entity) else None], needs)
+    return node

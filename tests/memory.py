@@ -1,0 +1,208 @@
+"""Tables in memory, as strict as DynamoDB about what a read may ask, and free to choose what it leaves open.
+
+It ends its pages early, orders the items of an index that share a sort key by nothing that could be guessed, gives a
+LastEvaluatedKey behind which nothing is left, and refuses what some engines let pass.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from typing import Any
+
+from graph.client import Meter, Response
+from graph.expressions import AllOf, AnyOf, Between, Compare, Condition, Exists, Function, In, Not, Value
+from graph.loaders import ItemKey
+from graph.model import Index, Model, Projection
+from graph.requests import BatchGetItem, GetItem, Item, KeyAttributes, PutItems, Query, Request, Scan, key_value
+
+LEAST_BYTES = 1
+
+
+class Memory:
+    """The tables of a model; `page_items` is how many items make a megabyte."""
+
+    def __init__(self, model: Model, page_items: int = 10**6) -> None:
+        self._model = model
+        self.page_items = page_items
+        self.items: dict[ItemKey, Item] = {}
+
+    def put(self, items: Iterable[Item]) -> None:
+        """Store items in the first table."""
+        table = next(iter(self._model.tables))
+        for item in items:
+            self.items[self._key(table, item)] = item
+
+    def delete(self, item: Item) -> None:
+        """Delete an item of the first table."""
+        del self.items[self._key(next(iter(self._model.tables)), item)]
+
+    def _key(self, table: str, item: Item) -> ItemKey:
+        names = self._model.tables[table].key_attributes
+        return table, tuple((name, key_value(item[name])) for name in names)
+
+    async def send(self, request: Request, meter: Meter) -> Response:
+        """Answer a request."""
+        meter.requests.append(request)
+        match request:
+            case GetItem(table, key):
+                found = self.items.get((table, key))
+                return {} if found is None else {"Item": found}
+            case BatchGetItem(table, keys):
+                assert 1 <= len(keys) <= 100
+                assert len(set(keys)) == len(keys), "a BatchGetItem may not ask for a key twice"
+                found_ = [self.items[table, key] for key in keys if (table, key) in self.items]
+                return {"Responses": {table: found_}, "UnprocessedKeys": {}}
+            case Query():
+                return self._query(request)
+            case Scan():
+                return self._scan(request)
+            case PutItems(_, items):
+                self.put(items)
+        return {}
+
+    # --- Query ---
+
+    def _query(self, request: Query) -> Response:
+        index = next(way for way in self._model.tables[request.table].ways if way.name == request.index)
+        name, partition = request.partition
+        assert name == index.partition_key
+        assert partition != ""
+        _refuse_empty(request.sort)
+        _refuse_names(request.filter, {index.partition_key, index.sort_key})
+        items = [
+            item
+            for (table, _), item in self.items.items()
+            if table == request.table and _is_in(index, item) and key_value(item[name]) == partition
+        ]
+        items = [item for item in items if request.sort is None or holds(request.sort, item)]
+        place = self._place(index)
+        items.sort(key=place, reverse=request.descending)
+        if request.start is not None:
+            start = self._start(index, request)
+            items = [item for item in items if (place(item) < start if request.descending else place(item) > start)]
+        names = [*self._model.tables[request.table].key_attributes, index.partition_key, index.sort_key]
+        return self._page(request, items, index, [name for name in names if name])
+
+    def _place(self, index: Index) -> Callable[[Item], tuple[Any, int]]:
+        def place(item: Item) -> tuple[Any, int]:
+            sort = key_value(item[index.sort_key]) if index.sort_key else 0
+            primary = self._key(index.table, item)
+            return sort, 0 if index.name is None else zlib.crc32(repr(primary).encode())
+
+        return place
+
+    def _start(self, index: Index, request: Query) -> tuple[Any, int]:
+        assert request.start is not None
+        start = {
+            name: {"N": str(value)} if isinstance(value, Decimal) else {"S": value} for name, value in request.start
+        }
+        names = {index.partition_key, index.sort_key, *self._model.tables[index.table].key_attributes}
+        assert start.keys() == names - {None}, "the ExclusiveStartKey has the keys of the table and of the index"
+        assert key_value(start[index.partition_key]) == request.partition[1]
+        assert request.sort is None or holds(request.sort, start), "the ExclusiveStartKey is outside of the range"
+        return self._place(index)(start)
+
+    def _page(self, request: Query | Scan, items: list[Item], index: Index, key: list[str]) -> Response:
+        limit = min(request.limit or self.page_items, self.page_items)
+        assert request.limit is None or request.limit >= 1
+        evaluated = items[:limit]
+        found = [item for item in evaluated if request.filter is None or holds(request.filter, item)]
+        response: Response = {"Count": len(found), "ScannedCount": len(evaluated)}
+        if not request.count:
+            response["Items"] = [_projected(index, item, key) for item in found]
+        if len(evaluated) == limit:
+            response["LastEvaluatedKey"] = {name: evaluated[-1][name] for name in key}
+        return response
+
+    # --- Scan ---
+
+    def _scan(self, request: Scan) -> Response:
+        def hashed(key: KeyAttributes) -> int:
+            return zlib.crc32(repr(key).encode())
+
+        keys = sorted((key for table, key in self.items if table == request.table), key=hashed)
+        keys = [key for key in keys if zlib.crc32(repr(key[0]).encode()) % request.segments == request.segment]
+        if request.start is not None:
+            keys = [key for key in keys if hashed(key) > hashed(request.start)]
+        primary = self._model.tables[request.table].primary
+        items = [self.items[request.table, key] for key in keys]
+        return self._page(request, items, primary, list(self._model.tables[request.table].key_attributes))
+
+
+def _is_in(index: Index, item: Item) -> bool:
+    return index.partition_key in item and (index.sort_key is None or index.sort_key in item)
+
+
+def _projected(index: Index, item: Item, key: list[str]) -> Item:
+    if index.projection is Projection.ALL:
+        return item
+    more = index.projection if isinstance(index.projection, frozenset) else ()
+    return {name: value for name, value in item.items() if name in (*key, *more)}
+
+
+def _conditions(condition: Condition | None) -> Iterator[Condition]:
+    if condition is not None:
+        yield condition
+    if isinstance(condition, Not):
+        yield from _conditions(condition.condition)
+    elif isinstance(condition, (AllOf, AnyOf)):
+        for part in condition.conditions:
+            yield from _conditions(part)
+
+
+def _refuse_empty(sort: Condition | None) -> None:
+    match sort:
+        case Compare(_, _, (_, value)) | Function(_, _, (_, value)):
+            assert value != "", "a key condition takes no empty text"
+        case Between(_, (_, low), (letter, high)):
+            assert low != ""
+            assert (Decimal(low) <= Decimal(high)) if letter == "N" else low <= high, "BETWEEN the wrong way round"
+
+
+def _refuse_names(filter_: Condition | None, names: set[str | None]) -> None:
+    for condition in _conditions(filter_):
+        if not isinstance(condition, (Not, AllOf, AnyOf)):
+            assert condition.attribute not in names, "a filter may not name the attributes of the key"
+        if isinstance(condition, Between):
+            assert holds(Compare("x", "<=", condition.high), {"x": dict([condition.low])})
+
+
+def holds(condition: Condition, item: Item) -> bool:
+    """Decide a condition on an item as DynamoDB does: what is absent or of another type compares with nothing."""
+    match condition:
+        case Not(inner):
+            return not holds(inner, item)
+        case AllOf(conditions):
+            return all(holds(part, item) for part in conditions)
+        case AnyOf(conditions):
+            return any(holds(part, item) for part in conditions)
+        case Exists(name):
+            return name in item and "NULL" not in item[name]
+        case In(name, values):
+            return any(holds(Compare(name, "=", value), item) for value in values)
+        case Between(name, low, high):
+            return holds(Compare(name, ">=", low), item) and holds(Compare(name, "<=", high), item)
+        case Function(function, name, (letter, text)):
+            found = item.get(name, {}).get(letter)
+            return found is not None and (found.startswith(text) if function == "begins_with" else text in found)
+        case Compare(name, comparator, value):
+            return _compares(item.get(name), comparator, value)
+
+
+def _compares(attribute: Any, comparator: str, value: Value) -> bool:
+    letter, wanted = value
+    if attribute is None or letter not in attribute:
+        return comparator == "<>"
+    one, other = (Decimal(side) if letter == "N" else side for side in (attribute[letter], wanted))
+    return bool(
+        {
+            "=": lambda: one == other,
+            "<>": lambda: one != other,
+            "<": lambda: one < other,
+            "<=": lambda: one <= other,
+            ">": lambda: one > other,
+            ">=": lambda: one >= other,
+        }[comparator]()
+    )

@@ -1,0 +1,66 @@
+"""The client on the real engine: what we send is answered, and what cannot be is refused by the right class."""
+
+from __future__ import annotations
+
+import pytest
+
+from graph.client import BotoTransport, Client, Meter
+from graph.errors import RequestRefused, StoreError, TableMissing
+from graph.requests import BatchGetItem, CreateTable, DescribeTable, GetItem, PutItems, Query
+
+KEY = (("id", "banana"),)
+ITEM = {"id": {"S": "banana"}, "name": {"S": "Banane \U0001f34c"}}
+
+
+async def make_table(client: Client, name: str) -> None:
+    definition = {
+        "TableName": name,
+        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+    try:
+        await client.send(DescribeTable(name), Meter())
+    except TableMissing:
+        await client.send(CreateTable(name, definition), Meter())
+
+
+async def test_engine_answers_what_we_send(transport: BotoTransport) -> None:
+    client, meter = Client(transport), Meter(report_capacity=True)
+    await make_table(client, "test-answers")
+
+    await client.send(PutItems("test-answers", (ITEM,)), meter)
+
+    described = await client.send(DescribeTable("test-answers"), meter)
+    assert described["Table"]["TableStatus"] == "ACTIVE"
+    assert (await client.send(GetItem("test-answers", KEY), meter))["Item"] == ITEM
+    assert "Item" not in await client.send(GetItem("test-answers", (("id", "none"),)), meter)
+    batch = await client.send(BatchGetItem("test-answers", (KEY, (("id", "none"),))), meter)
+    assert batch["Responses"] == {"test-answers": [ITEM]}
+    page = await client.send(Query("test-answers", None, ("id", "banana")), meter)
+    assert (page["Items"], page["Count"]) == ([ITEM], 1)
+    count = await client.send(Query("test-answers", None, ("id", "banana"), count=True), meter)
+    assert (count["Count"], "Items" in count) == (1, False)
+    assert meter.items_read == 4
+    assert meter.capacity_units > 2
+
+
+@pytest.mark.parametrize(
+    ("request_", "kind"),
+    [
+        pytest.param(GetItem("no-such-table", KEY), TableMissing, id="no-table"),
+        pytest.param(Query("test-refused", "no-such-index", ("id", "x")), StoreError, id="no-index"),
+        pytest.param(GetItem("test-refused", (("another", "x"),)), RequestRefused, id="another-key"),
+        pytest.param(GetItem("test-refused", (("id", ""),)), RequestRefused, id="empty-key"),
+    ],
+)
+async def test_engine_refuses_what_cannot_be(
+    transport: BotoTransport, request_: GetItem | Query, kind: type[StoreError]
+) -> None:
+    client, meter = Client(transport), Meter()
+    await make_table(client, "test-refused")
+
+    with pytest.raises(kind):
+        await client.send(request_, meter)
+
+    assert meter.requests == [request_]

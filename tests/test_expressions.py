@@ -1,0 +1,195 @@
+"""Conditions: their golden texts, their placeholders, and that the text means what the condition says."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph.expressions import (
+    AllOf,
+    AnyOf,
+    Between,
+    Compare,
+    Condition,
+    Exists,
+    Function,
+    In,
+    Not,
+    Placeholders,
+    render,
+    value_of,
+)
+
+A = Compare("a", "=", ("S", "x"))
+B = Compare("b", "<", ("N", "1"))
+C = Compare("c", "<>", ("BOOL", True))
+
+
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        pytest.param(A, "#n0 = :v0", id="compare"),
+        pytest.param(Between("a", ("N", "1"), ("N", "2")), "#n0 BETWEEN :v0 AND :v1", id="between"),
+        pytest.param(Between("a", ("N", "1"), ("N", "1")), "#n0 BETWEEN :v0 AND :v0", id="between-of-one-value"),
+        pytest.param(In("a", (("S", "x"),)), "#n0 IN (:v0)", id="in-one"),
+        pytest.param(In("a", (("S", "x"), ("S", "y"), ("S", "x"))), "#n0 IN (:v0, :v1, :v0)", id="in-several"),
+        pytest.param(Function("begins_with", "a", ("S", "x")), "begins_with(#n0, :v0)", id="begins-with"),
+        pytest.param(Function("contains", "a", ("S", "x")), "contains(#n0, :v0)", id="contains"),
+        pytest.param(Exists("a"), "attribute_exists(#n0) AND NOT attribute_type(#n0, :v0)", id="exists"),
+        pytest.param(Not(A), "NOT #n0 = :v0", id="not"),
+        pytest.param(
+            Not(Exists("a")), "NOT (attribute_exists(#n0) AND NOT attribute_type(#n0, :v0))", id="does-not-exist"
+        ),
+        pytest.param(AllOf((A, B)), "#n0 = :v0 AND #n1 < :v1", id="all-of"),
+        pytest.param(AnyOf((A, B)), "#n0 = :v0 OR #n1 < :v1", id="any-of"),
+        pytest.param(AllOf((A, AnyOf((B, C)))), "#n0 = :v0 AND (#n1 < :v1 OR #n2 <> :v2)", id="any-of-in-all-of"),
+        pytest.param(AnyOf((AllOf((A, B)), C)), "(#n0 = :v0 AND #n1 < :v1) OR #n2 <> :v2", id="all-of-in-any-of"),
+        pytest.param(AllOf((A,)), "#n0 = :v0", id="all-of-one"),
+        pytest.param(AnyOf((AllOf((AnyOf((A, B)),)),)), "#n0 = :v0 OR #n1 < :v1", id="one-in-one-in-one"),
+        pytest.param(Not(AllOf((AnyOf((A, B)),))), "NOT (#n0 = :v0 OR #n1 < :v1)", id="not-of-one-in-one"),
+        pytest.param(Not(Not(A)), "#n0 = :v0", id="not-not"),
+        pytest.param(
+            AllOf((Not(Not(AnyOf((A, B)))), C)), "(#n0 = :v0 OR #n1 < :v1) AND #n2 <> :v2", id="not-not-of-an-or"
+        ),
+        pytest.param(Not(AllOf((Not(A),))), "#n0 = :v0", id="not-of-one-not"),
+        pytest.param(Compare("a", "=", ("S", "a")), "#n0 = :v0", id="value-that-is-named-like-an-attribute"),
+    ],
+)
+def test_condition_is_written_as(condition: Condition, text: str) -> None:
+    assert render(condition, Placeholders()) == text
+
+
+def test_placeholders_are_numbered_in_the_order_of_use() -> None:
+    holders = Placeholders()
+
+    text = render(AllOf((Compare("z", "=", ("S", "2")), Compare("a", "=", ("S", "1")))), holders)
+
+    assert text == "#n0 = :v0 AND #n1 = :v1"
+    assert holders.parameters() == {
+        "ExpressionAttributeNames": {"#n0": "z", "#n1": "a"},
+        "ExpressionAttributeValues": {":v0": {"S": "2"}, ":v1": {"S": "1"}},
+    }
+
+
+def test_the_same_name_or_value_has_one_placeholder() -> None:
+    holders = Placeholders()
+
+    text = render(
+        AnyOf((Compare("a", "=", ("S", "1")), Compare("a", "=", ("S", "1")), Exists("b"), Exists("a"))), holders
+    )
+
+    assert text.count("#n0 = :v0") == 2
+    assert holders.names == {"a": "#n0", "b": "#n1"}
+    assert holders.values == {("S", "1"): ":v0", ("S", "NULL"): ":v1"}
+
+
+def test_values_of_different_types_are_different_values() -> None:
+    holders = Placeholders()
+    values = (("S", "1"), ("N", "1"), ("B", "1"), ("BOOL", True), ("NULL", True))
+
+    render(In("a", values), holders)
+
+    assert [{letter: content} for letter, content in values] == list(
+        holders.parameters()["ExpressionAttributeValues"].values()
+    )
+
+
+def test_nothing_used_needs_no_parameters() -> None:
+    assert Placeholders().parameters() == {}
+
+
+def test_value_of_an_attribute_is_hashable() -> None:
+    assert {value_of({"S": "a"}), value_of({"S": "a"}), value_of({"BOOL": True})} == {("S", "a"), ("BOOL", True)}
+
+
+# --- the text means what the condition says -----------------------------------------------------------------------
+
+LEAVES = st.sampled_from("abcd").map(lambda name: Compare(name, "=", ("S", name))) | st.sampled_from("abcd").map(Exists)
+CONDITIONS: st.SearchStrategy[Condition] = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.builds(Not, inner)
+        | st.builds(AllOf, st.lists(inner, min_size=1, max_size=3).map(tuple))
+        | st.builds(AnyOf, st.lists(inner, min_size=1, max_size=3).map(tuple))
+    ),
+    max_leaves=8,
+)
+
+
+def holds(condition: Any, true: frozenset[str]) -> bool:
+    match condition:
+        case Not(inner):
+            return not holds(inner, true)
+        case AllOf(conditions):
+            return all(holds(inner, true) for inner in conditions)
+        case AnyOf(conditions):
+            return any(holds(inner, true) for inner in conditions)
+    return condition.attribute in true
+
+
+def text_holds(text: str, names: dict[str, str], true: frozenset[str]) -> bool:
+    """Decide an expression; NOT, AND and OR bind in DynamoDB as they do in Python."""
+    of = {holder: str(name in true) for name, holder in names.items()}
+    text = re.sub(r"attribute_exists\((#n\d+)\)|(#n\d+) = :v\d+", lambda use: of[use[1] or use[2]], text)
+    text = re.sub(r"attribute_type\([^)]*\)", "False", text)
+    return bool(eval(text.replace("NOT", "not").replace("AND", "and").replace("OR", "or")))  # noqa: S307  # ours
+
+
+@given(condition=CONDITIONS, true=st.frozensets(st.sampled_from("abcd")))
+def test_expression_decides_as_its_condition(condition: Condition, true: frozenset[str]) -> None:
+    holders = Placeholders()
+
+    text = render(condition, holders)
+
+    assert text_holds(text, holders.names, true) == holds(condition, true)
+
+
+@given(CONDITIONS)
+def test_no_parentheses_are_redundant(condition: Condition) -> None:
+    """DynamoDB refuses an expression with needless parentheses."""
+    text = re.sub(r"\w+\(#n\d+(, :v\d+)?\)", "x", render(condition, Placeholders()))
+
+    opened: list[int] = []
+    pairs = {}
+    for place, letter in enumerate(text):
+        if letter == "(":
+            opened.append(place)
+        elif letter == ")":
+            pairs[opened.pop()] = place
+    assert not any(pairs.get(start + 1) == end - 1 for start, end in pairs.items())
+    assert pairs.get(0) != len(text) - 1
+
+
+# --- abuse --------------------------------------------------------------------------------------------------------
+
+NASTY = (
+    st.sampled_from(["size", "a = :v0 OR b", "#n0", ":v0", "GSI1-PK", "é", "a.b[0]", "", "\x00", "NULL"]) | st.text()
+)
+
+
+@given(name=NASTY, value=NASTY)
+def test_no_name_or_value_ever_stands_in_the_text(name: str, value: str) -> None:
+    letter = ("S", value)
+    condition = AllOf(
+        (
+            Compare(name, "=", letter),
+            Between(name, letter, letter),
+            In(name, (letter,)),
+            Exists(name),
+            Not(Function("contains", name, letter)),
+        )
+    )
+    holders = Placeholders()
+
+    text = render(condition, holders)
+
+    assert re.fullmatch(r"[#:\w()=,<> ]+", text, re.ASCII)
+    assert set(re.findall(r"[A-Za-z_]{2,}", text)) <= {
+        "BETWEEN", "AND", "IN", "NOT", "attribute_exists", "attribute_type", "contains",
+    }  # fmt: skip
+    assert holders.parameters()["ExpressionAttributeNames"] == {"#n0": name}
+    assert {"S": value} in holders.parameters()["ExpressionAttributeValues"].values()
