@@ -56,13 +56,13 @@ check: install ## look at format, lint, types, the direction of imports and the 
 	.venv/bin/ruff format --check
 	.venv/bin/ruff check
 	.venv/bin/mypy
-	.venv/bin/pytest -q tests/test_imports.py tests/test_golden.py tests/test_readme.py
+	.venv/bin/pytest -q tests/test_imports.py tests/test_golden.py tests/test_readme.py tests/test_seed_rows.py
 # Only the schema on standard output, for a pipe.
 schema: install ## print the public schema that schema.graphql gives
 	@.venv/bin/tablegraph schema --schema schema.graphql
 # Reviewed as code afterwards.
 golden: install ## rewrite the golden files
-	.venv/bin/pytest -q tests/test_golden.py tests/test_readme.py --update-golden
+	.venv/bin/pytest -q tests/test_golden.py tests/test_readme.py tests/test_seed_rows.py --update-golden
 bench: install ## run the benchmarks
 	.venv/bin/python -m benchmarks.run
 # Keeps what is locked as long as it fits; make lock LOCK=--upgrade takes newer releases. --universal: for every platform.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from graph.errors import ItemError
-from graph.keys import PARTITION_KEY_BYTES, SORT_KEY_BYTES, Literal, Path
+from graph.keys import PARTITION_KEY_BYTES, SORT_KEY_BYTES, Path
 from graph.model import Field, FieldKind, ItemType, Layout, Model
 from graph.requests import Item, KeyAttributes, key_value
 
@@ -211,22 +211,10 @@ def read_entity(model: Model, layout: Layout, wire: Item, holds: frozenset[str] 
     if not _has_shape(layout, wire, names):
         return None
     rivals = model.rivals_of(layout) if tag is None else ()
-    if any(_has_shape(rival, wire, names) and not _is_closer(layout, rival, names) for rival in rivals):
+    # Between a node and an edge of its own kind, the same text in both keys means the node.
+    if any(_has_shape(rival, wire, names) and layout.self_keyed <= rival.self_keyed for rival in rivals):
         return None
     return Entity(model, type_, layout=layout, wire=wire, holds=holds)
-
-
-def _is_closer(layout: Layout, rival: Layout, names: tuple[str, ...]) -> bool:
-    """Say whether a layout says more than its rival of an item whose key has the shape of both.
-
-    The same text in both keys means the node, not an edge of it; else more literals say more than fewer.
-    """
-    return (layout.self_keyed, _literals(layout, names)) > (rival.self_keyed, _literals(rival, names))
-
-
-def _literals(layout: Layout, names: tuple[str, ...]) -> int:
-    parts = [part for name in names for part in layout.templates[name].parts]
-    return sum(len(part.text) for part in parts if isinstance(part, Literal))
 
 
 def _has_shape(layout: Layout, wire: Item, names: tuple[str, ...]) -> bool:

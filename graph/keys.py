@@ -117,7 +117,7 @@ Part = Literal | Variable | Shard
 class Template:
     """A key's shape.
 
-    `parse_template("CONTAINER_{number}")` resolved for a type whose `number` is an ID:
+    `read_template("CONTAINER_{number}")` resolved for a type whose `number` is an ID:
 
     format: {("number",): "009998"} → "CONTAINER_009998"
     prefix: {} → "CONTAINER_"

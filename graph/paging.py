@@ -92,6 +92,8 @@ async def read_page(source: Source, window_: Window, *, budget: int, descending:
     Source: Relay Cursor Connections, "Pagination algorithm", read from whichever end is asked for.
     """
     start, stop = (window_.before, window_.after) if window_.backward else (window_.after, window_.before)
+    if start is not None and start == stop:
+        return _page([], None, start, window_)
     want = window_.size + 1
     most = max(budget, want)
     reader = source.reader(Reading(want, most, start, stop, descending is not window_.backward))

@@ -55,6 +55,9 @@ class Batch:
 class Reading:
     """How a source is to be read: from one place to another, both exclusive.
 
+    Where items of an index share a sort key, DynamoDB alone knows their order: there a `stop` before the `start`, or
+    one whose item is gone, ends the reading behind that sort key.
+
     `want` is how many entries the reader hopes for, `most` how many items the first round may evaluate. `inclusive`
     also gives the items at the two places, should they still be there.
     """

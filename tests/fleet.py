@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from hypothesis import strategies as st
 
-from graph.client import BotoTransport
 from graph.filters import Filter
 from graph.keys import Path
-from graph.loaders import Graph, Limits
-from resolvers.filters import read_where
-from resolvers.schema import Api
 from resolvers.sdl import compile_model
 from tests.conftest import Served
-from tests.memory import Memory
 from tests.oracle import decides
 
 FLEET = """
@@ -92,7 +88,7 @@ class World:
     ships: frozenset[str] = frozenset()
     loadings: frozenset[Loading] = frozenset()
     loads: Mapping[str, int] = field(default_factory=dict)
-    """The attribute of the crate itself; a crate without one has no item."""
+    """The attribute of the crate itself."""
     parcels: Mapping[str, int] = field(default_factory=dict)
     """How many parcels a crate holds."""
 
@@ -102,8 +98,9 @@ class World:
             yield {"PK": {"S": "FLEET#1"}, "SK": {"S": f"SHIP#{ship}"}}
         for loading in sorted(self.loadings, key=lambda one: (one.ship, one.crate)):
             yield loading.wire()
-        for crate, load in self.loads.items():
-            yield {"PK": {"S": f"CRATE#{crate}"}, "SK": {"S": f"CRATE#{crate}"}, "load": {"N": str(load)}}
+        for crate in sorted({"1", *self.loads, *(loading.crate for loading in self.loadings)}):
+            own: Wire = {"PK": {"S": f"CRATE#{crate}"}, "SK": {"S": f"CRATE#{crate}"}}
+            yield own | {"load": {"N": str(self.loads[crate])}} if crate in self.loads else own
         for crate, count in self.parcels.items():
             for parcel in range(count):
                 yield {"PK": {"S": f"CRATE#{crate}"}, "SK": {"S": f"PARCEL#{parcel}"}}
@@ -124,7 +121,7 @@ def loadings(ships: tuple[str, ...] = SHIPS) -> st.SearchStrategy[Loading]:
 
 
 def worlds(most: int = 60) -> st.SearchStrategy[World]:
-    """Draw a world; a ship may be empty, and a crate may hold nothing or have no item."""
+    """Draw a world; a ship may be empty, and a crate may hold nothing."""
     return st.builds(
         World,
         st.frozensets(st.sampled_from(SHIPS)),
@@ -146,25 +143,79 @@ class Connection:
 
     name: str
     field: str
-    """Its field, with its place for arguments; `...` stands for the paging arguments."""
+    """Its field, down from the root; `...` stands for the paging arguments."""
     node: str
     rows: Callable[[World, Filter], Iterator[Row]]
     goes_back: bool = True
-    label: tuple[str, ...] = ("number",)
+    where: str = "LoadingWhere"
 
+    @cached_property
     def query(self) -> str:
         """Write the query of a page."""
-        names = {"first": "Int", "after": "String", "where": "LoadingWhere"}
+        names = {"first": "Int", "after": "String", "where": self.where}
         if self.goes_back:
             names |= {"last": "Int", "before": "String", "order": "SortOrder"}
         declared = " ".join(f"${name}: {type_}" for name, type_ in names.items())
-        given = " ".join(f"{name}: ${name}" for name in names)
-        page = f"edges {{ cursor node {{ {self.node} }} }} pageInfo {{ {PAGE_INFO} }}"
-        depth = self.field.count("{")
-        return f"query ({declared}) {{ {self.field.replace('...', given)} {{ {page} }} {'}' * depth} }}"
+        field = self.field.replace("...", " ".join(f"{name}: ${name}" for name in names))
+        page = "pageInfo { hasNextPage hasPreviousPage startCursor endCursor }"
+        return f"query ({declared}) {{ {field} {{ edges {{ cursor node {{ {self.node} }} }} {page} }}" + "}" * (
+            1 + field.count("{") - field.count("}")
+        )
+
+    async def page(self, served: Served, **arguments: Any) -> Page:
+        """Ask for a page."""
+        found = await served.data(self.query, {name: value for name, value in arguments.items() if value is not None})
+        while "edges" not in found:
+            (found,) = found.values()
+        info = found["pageInfo"]
+        edges = tuple((edge["cursor"], _label(edge["node"])) for edge in found["edges"])
+        return Page(edges, info["hasPreviousPage"], info["hasNextPage"], info["startCursor"], info["endCursor"])
+
+    async def whole(self, served: Served, **arguments: Any) -> list[Edge]:
+        """Read the whole list page by page."""
+        edges: list[Edge] = []
+        page = await self.page(served, first=1000, **arguments)
+        while True:
+            edges += page.edges
+            if not page.has_next:
+                return edges
+            page = await self.page(served, first=1000, after=page.end, **arguments)
 
 
-PAGE_INFO = "hasNextPage hasPreviousPage startCursor endCursor"
+Edge = tuple[str, str]
+"""An edge's cursor, and what it shows."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page as the API gives it."""
+
+    edges: tuple[Edge, ...]
+    has_previous: bool
+    has_next: bool
+    start: str | None
+    end: str | None
+
+
+def _label(node: Any) -> str:
+    return f"{node['ship']['number']} {node['crate']['number']}" if "ship" in node else str(node["number"])
+
+
+def is_in_order(shown: list[str], rows: list[Row], *, descending: bool) -> bool:
+    """Say whether labels are those of the rows, in the order of their sort keys; ties may stand either way."""
+    return any(_is_sorted(shown, rows, place, descending=descending) for place in (1, 2))
+
+
+def _is_sorted(shown: list[str], rows: list[Row], place: int, *, descending: bool) -> bool:
+    groups: dict[Any, list[str]] = {}
+    for row in sorted(rows, key=lambda row: row[place], reverse=descending):
+        groups.setdefault(row[place], []).append(row[0])
+    begin = 0
+    for group in groups.values():
+        if sorted(shown[begin : begin + len(group)]) != sorted(group):
+            return False
+        begin += len(group)
+    return begin == len(shown)
 
 
 def _kept(world: World, where: Filter) -> Iterator[Loading]:
@@ -221,11 +272,51 @@ def _all(world: World, where: Filter) -> Iterator[Row]:
 _BOTH = "ship { number } crate { number }"
 
 CONNECTIONS = (
-    Connection("range", '{ ship(number: "1") { crates(...)', "number", _crates_of_ship),
-    Connection("turned", '{ crate(number: "1") { ships(...)', "number", _ships_of_crate),
-    Connection("path", '{ fleet(number: "1") { crates(...)', "number", _crates_of_fleet),
+    Connection("range", 'ship(number: "1") { crates(...)', "number", _crates_of_ship),
+    Connection("turned", 'crate(number: "1") { ships(...)', "number", _ships_of_crate),
+    Connection("path", 'fleet(number: "1") { crates(...)', "number", _crates_of_fleet),
+    Connection("long path", 'fleet(number: "1") { parcels(...)', "number", _parcels_of_fleet, where="PackingWhere"),
     Connection("ports", 'byPort(port: ["Y", "X"] ...)', _BOTH, _in_ports),
     Connection("state", "byState(state: DOCKED ...)", _BOTH, _docked),
     Connection("days", 'byState(day: { from: "2022-01-02" } ...)', _BOTH, _since_the_second),
     Connection("scan", "all(...)", _BOTH, _all, goes_back=False),
 )
+
+
+# --- filters on loadings ------------------------------------------------------------------------------------------
+
+
+def wheres() -> st.SearchStrategy[dict[str, Any]]:
+    """Draw filters that bind keys, that DynamoDB decides, that need the node, and what joins them."""
+    number = st.fixed_dictionaries(
+        {},
+        optional={
+            "eq": crates,
+            "in": st.lists(crates, max_size=4),
+            "beginsWith": st.sampled_from(["1", "2", ""]),
+            "gt": crates,
+            "lt": crates,
+            "ne": crates,
+        },
+    )
+    day = st.fixed_dictionaries(
+        {}, optional={"ge": st.sampled_from(DAYS), "lt": st.sampled_from(DAYS), "in": st.lists(st.sampled_from(DAYS))}
+    )
+    amount = st.fixed_dictionaries(
+        {}, optional={"ge": st.integers(0, 5), "ne": st.integers(0, 5), "exists": st.booleans()}
+    )
+    one = (
+        st.fixed_dictionaries({"crate": st.fixed_dictionaries({"number": number})})
+        | st.fixed_dictionaries({"day": day})
+        | st.fixed_dictionaries({"weight": amount})
+        | st.fixed_dictionaries({"crate": st.fixed_dictionaries({"load": amount})})
+        | st.fixed_dictionaries({"state": st.fixed_dictionaries({"in": st.lists(st.sampled_from(STATES))})})
+    )
+    return st.recursive(
+        one,
+        lambda inner: (
+            st.dictionaries(st.sampled_from(["and", "or"]), st.lists(inner, min_size=1, max_size=3), min_size=1)
+            | st.fixed_dictionaries({"not": inner})
+        ),
+        max_leaves=4,
+    )

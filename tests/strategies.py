@@ -1,4 +1,4 @@
-"""What Hypothesis draws from: the canonical values of every scalar, as `check` gives them, and templates of keys."""
+"""What Hypothesis draws from: canonical values of every scalar, as `check` gives them, templates, conditions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from datetime import UTC
 from decimal import Decimal
 from typing import Any
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from graph.expressions import AllOf, AnyOf, Compare, Condition, Exists, Not
 from graph.keys import Literal, Part, Path, Template, Variable
 from graph.scalars import SCALARS, Scalar, date_time_text, enum_scalar
 
@@ -88,6 +89,19 @@ def template_values(template: Template) -> SearchStrategy[dict[Path, Any]]:
     )
 
 
+_LEAVES = st.sampled_from("abcd").map(lambda name: Compare(name, "=", ("S", name))) | st.sampled_from("abcd").map(
+    Exists
+)
+CONDITIONS: SearchStrategy[Condition] = st.recursive(
+    _LEAVES,
+    lambda inner: (
+        st.builds(Not, inner)
+        | st.builds(AllOf, st.lists(inner, min_size=1, max_size=3).map(tuple))
+        | st.builds(AnyOf, st.lists(inner, min_size=1, max_size=3).map(tuple))
+    ),
+    max_leaves=8,
+)
+
 # A machine that is busy with something else is no reason to fail.
-settings.register_profile("tablegraph", deadline=None)
+settings.register_profile("tablegraph", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tablegraph")

@@ -217,7 +217,7 @@ def test_check_says_what_the_nodes_cost(
 
 def test_check_prints_every_refusal_with_its_cure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "schema.graphql"
-    path.write_text(BANANAS.read_text().replace("CONTAINER_{number}", "CONTAINER_{nmuber}").replace("scan: true", ""))
+    path.write_text(BANANAS.read_text().replace("BOX_{number}", "BOX_{nmuber}").replace("@find(scan: true)", "@find"))
 
     code, out, err = run(capsys, "check", "--schema", str(path))
 

@@ -23,6 +23,7 @@ from graph.expressions import (
     render,
     value_of,
 )
+from tests.strategies import CONDITIONS
 
 A = Compare("a", "=", ("S", "x"))
 B = Compare("b", "<", ("N", "1"))
@@ -107,17 +108,6 @@ def test_value_of_an_attribute_is_hashable() -> None:
 
 
 # --- the text means what the condition says -----------------------------------------------------------------------
-
-LEAVES = st.sampled_from("abcd").map(lambda name: Compare(name, "=", ("S", name))) | st.sampled_from("abcd").map(Exists)
-CONDITIONS: st.SearchStrategy[Condition] = st.recursive(
-    LEAVES,
-    lambda inner: (
-        st.builds(Not, inner)
-        | st.builds(AllOf, st.lists(inner, min_size=1, max_size=3).map(tuple))
-        | st.builds(AnyOf, st.lists(inner, min_size=1, max_size=3).map(tuple))
-    ),
-    max_leaves=8,
-)
 
 
 def holds(condition: Any, true: frozenset[str]) -> bool:

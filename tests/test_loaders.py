@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph.client import MAX_TRIES, Response
@@ -85,6 +85,7 @@ def test_equal_numbers_are_one_key() -> None:
     run(main())
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 30), max_size=40), st.sets(st.integers(0, 30)))
 def test_any_keys_are_answered_in_order_and_asked_for_once(numbers: list[int], known: set[int]) -> None:
     async def main() -> None:

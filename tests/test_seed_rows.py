@@ -115,7 +115,10 @@ ROWS: dict[int, Row] = {
     61: Row("many-to-many by an adjacency list", ("bananas/a-container-with-its-pallets-and-their-boxes",)),
     62: Row(
         "the same id under two types",
-        ("bananas/node-by-global-id-is-one-get-item", "tests/test_layouts.py::test_one_number_names_a_node_of_each_type"),
+        (
+            "bananas/node-by-global-id-is-one-get-item",
+            "tests/test_layouts.py::test_one_number_names_a_node_of_each_type",
+        ),
     ),
     63: Row("edges with attributes", ("bananas/a-container-with-its-pallets-and-their-boxes",)),
     64: Row(
@@ -148,8 +151,8 @@ def document() -> str:
     lines = [
         "# The source documents, row by row",
         "",
-        "Written by `make golden` from `tests/test_seed_rows.py`. A golden file holds a query, its response and the exact",
-        "requests that it causes.",
+        "Written by `make golden` from `tests/test_seed_rows.py`. A golden file holds a query, its response and the",
+        "exact requests that it causes.",
         "",
         "| row | asks for | shown by | to come |",
         "| --- | --- | --- | --- |",

@@ -10,7 +10,7 @@ from graph.scalars import Scalar
 from resolvers.sdl.declarations import Declarations, DeclaredField, deprecation, text_of, type_ref
 from resolvers.sdl.report import Report
 from resolvers.sdl.templates import Templates
-from resolvers.sdl.words import PAGING_ARGUMENTS
+from resolvers.sdl.words import PAGING_ARGUMENTS, RESOLVER_ARGUMENTS
 
 
 class Arguments:
@@ -31,8 +31,8 @@ class Arguments:
     def _argument(self, field: DeclaredField, item: ItemType, node: InputValueDefinitionNode) -> Argument | None:
         name, type_ = node.name.value, type_ref(node.type)
         where = f"`Query.{field.name}({name}:)`"
-        if name == "info" or name in PAGING_ARGUMENTS:
-            owner = "which resolvers use themselves" if name == "info" else "which every connection has already"
+        if name in (*RESOLVER_ARGUMENTS, *PAGING_ARGUMENTS):
+            owner = "which every connection has" if name in PAGING_ARGUMENTS else "which resolvers use themselves"
             self._report.add(
                 node,
                 f"{where}: an argument cannot be named `{name}`, {owner}: expected another name. Rename the field that "

@@ -53,7 +53,7 @@ class Checks:
             self._report.add(
                 type_.keys[0].node,
                 f"the keys of the edge `{item.name}` mention {listed(sorted(mentioned))}, and an edge stands between "
-                f"two nodes: expected two of its references, {listed(sorted(references))}, in them. Write them like "
+                f"two nodes: expected two references in them, and it has {listed(sorted(references))}. Write them like "
                 'partition: "{a}", sort: "{b}", or make it a @node',
             )
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from graph.model import Access, Argument, Find, ItemType
 from resolvers.sdl.accesses import SOME_VALUE, accesses, strong
 from resolvers.sdl.arguments import Arguments
-from resolvers.sdl.declarations import Declarations, DeclaredField, deprecation
+from resolvers.sdl.declarations import Declarations, DeclaredField, Directive, deprecation
 from resolvers.sdl.layouts import is_whole
 from resolvers.sdl.report import Report, listed, near
 from resolvers.sdl.tables import Tables
@@ -46,71 +46,72 @@ class Finds:
         return made
 
     def _find(self, field: DeclaredField) -> Find | None:
-        where = f"`Query.{field.name}`"
-        use = field.directives.get("find")
+        use, targets = field.directives.get("find"), self._targets(field)
+        subject = self._subject(field, targets) if targets else None
+        if use is None or subject is None:
+            return None
+        item_types, end = subject
+        arguments = self._arguments.of(field, self._items[item_types[0]])
+        ways = None if arguments is None else self._ways(field, use, item_types, arguments)
+        if arguments is None or ways is None:
+            return None
+        return Find(
+            name=field.name,
+            type=field.type,
+            item_types=item_types,
+            targets=targets,
+            many=field.type.of is not None,
+            arguments=arguments,
+            accesses=ways,
+            end=end,
+            scan=use.get("scan"),
+            descending=use.get("sort") == "DESC",
+            consistent=use.get("consistent"),
+            is_distinct=_is_distinct(arguments, ways, end),
+            description=field.description,
+            deprecation_reason=deprecation(field.node),
+        )
+
+    def _targets(self, field: DeclaredField) -> tuple[str, ...]:
+        """List the types that a field finds; none when it is not written as a find."""
+        where, use, name = f"`Query.{field.name}`", field.directives.get("find"), field.type.named
+        targets = self._declared.possible(name)
         if use is None:
             self._report.add(
                 field.node,
                 f"{where} does not say what it finds: expected @find, with what it searches by as arguments. "
-                f"Write `{field.name}: [{field.type.named}!]! @find`",
+                f"Write `{field.name}: [{name}!]! @find`",
             )
-            return None
-        targets = self._declared.possible(field.type.named)
-        if not targets:
-            named = self._declared.nodes.get(field.type.named)
-            if named is None or not self._report.blames(named):
-                self._report.add(
-                    field.node,
-                    f"{where} finds items, but `{field.type.named}` has none: expected a type with @node or @edge. "
-                    f"Give it @node, or name another type{near(field.type.named, self._items)}",
-                )
-            return None
-        subject = self._subject(field, targets)
-        if subject is None:
-            return None
-        item_types, end = subject
-        arguments = self._arguments.of(field, self._items[item_types[0]])
-        is_list, scan = field.type.of is not None, bool(use.get("scan"))
-        if (field.type.of is not None and field.type.of.of is not None) or (scan and not is_list):
+            return ()
+        if not targets and not self._report.blames(*filter(None, [self._declared.nodes.get(name)])):
+            self._report.add(
+                field.node,
+                f"{where} finds items, but `{name}` has none: expected a type with @node or @edge. Give it @node, or "
+                f"name another type{near(name, self._items)}",
+            )
+        is_list, scan = field.type.of is not None, use.get("scan")
+        if targets and ((field.type.of and field.type.of.of) or (scan and not is_list)):
             self._report.add(
                 field.node,
                 f"{where} gives {field.type}: expected a list{', for a scan finds many' if scan else ', or one item'}. "
-                f"Write `{field.name}: [{field.type.named}!]!`",
+                f"Write `{field.name}: [{name}!]!`",
             )
-            return None
-        if arguments is None:
-            return None
-        ways = () if scan else self._ways(field, item_types, arguments)
-        if ways and use.get("consistent") and not strong(ways):
-            self._report.add(
-                use.at("consistent"),
-                f"{where} is read from the global index `{ways[0].index.name}`, which is always a little behind: "
-                "expected `consistent` only where the table or a local index serves. Remove it",
-            )
-        ways = strong(ways) if use.get("consistent") else ways
-        if not ways and not scan:
-            return None
-        return Find(
-            field.name,
-            field.type,
-            item_types,
-            targets,
-            is_list,
-            arguments,
-            ways,
-            end,
-            scan,
-            use.get("sort") == "DESC",
-            bool(use.get("consistent")),
-            _is_distinct(arguments, ways, end),
-            field.description,
-            deprecation(field.node),
-        )
+            return ()
+        return targets
 
     def _subject(self, field: DeclaredField, targets: tuple[str, ...]) -> tuple[tuple[str, ...], str | None] | None:
         """Decide which items are searched: the targets themselves, or the edges that lead to them."""
         names = [argument.name.value for argument in field.node.arguments or ()]
-        if all(name in self._items[target].fields for target in targets for name in names):
+        known = [name for name in self._items[targets[0]].fields if all(name in self._items[t].fields for t in targets)]
+        if set(names) <= set(known):
+            if any(self._items[target].virtual for target in targets):
+                self._report.add(
+                    field.node,
+                    f"`Query.{field.name}` finds {field.type.named}, which is virtual and has no items: expected a "
+                    "type with items, or an argument of edges that lead to it. Name an edge's field as an argument, or "
+                    "remove `virtual`",
+                )
+                return None
             return targets, None
         for item in self._items.values():
             ends = [
@@ -120,19 +121,35 @@ class Finds:
             ]
             if not item.is_node and ends and all(name in item.fields for name in names):
                 return (item.name,), ends[0]
-        known = [name for name in self._items[targets[0]].fields if all(name in self._items[t].fields for t in targets)]
         unknown = next(argument for argument in field.node.arguments or () if argument.name.value not in known)
         self._report.add(
             unknown,
             f"`Query.{field.name}`: the argument `{unknown.name.value}` names no field of {field.type.named}, nor of "
-            f"an edge type that leads there with all arguments: expected {listed(known, 'or')}. Rename it to "
-            f"the field that it searches by{near(unknown.name.value, known)}",
+            f"an edge type that leads there with all arguments: expected {listed(known, 'or')}. Rename it to the field "
+            f"that it searches by{near(unknown.name.value, known)}",
         )
         return None
 
     # --- the ways that serve it ---
 
     def _ways(
+        self, field: DeclaredField, use: Directive, item_types: tuple[str, ...], arguments: tuple[Argument, ...]
+    ) -> tuple[Access, ...] | None:
+        """List the ways to the items; a scan needs none. None when nothing serves."""
+        if use.get("scan"):
+            return ()
+        ways = self._served(field, item_types, arguments)
+        if not ways or not use.get("consistent"):
+            return ways or None
+        if not strong(ways):
+            self._report.add(
+                use.at("consistent"),
+                f"`Query.{field.name}` is read from the global index `{ways[0].index.name}`, which is always a little "
+                "behind: expected `consistent` only where the table or a local index serves. Remove it",
+            )
+        return strong(ways) or None
+
+    def _served(
         self, field: DeclaredField, item_types: tuple[str, ...], arguments: tuple[Argument, ...]
     ) -> tuple[Access, ...]:
         layouts = [layout for name in item_types for layout in self._items[name].layouts]
@@ -153,12 +170,12 @@ class Finds:
                 f"{where} can be served only when {listed(argument.name for argument in optional)} is given: expected "
                 f"required arguments for a partition key. Write {written}",
             )
-            return ()
-        self._report.add(
-            field.node,
-            f"{where}: {self._missing_index(self._items[item_types[0]], arguments)}, or @find(scan: true), "
-            "which reads the whole table each time",
-        )
+        else:
+            self._report.add(
+                field.node,
+                f"{where}: {self._missing_index(self._items[item_types[0]], arguments)}, or @find(scan: true), which "
+                "reads the whole table each time",
+            )
         return ()
 
     def _missing_index(self, item: ItemType, arguments: tuple[Argument, ...]) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from graph.keys import Path
-from graph.model import Access, ItemType, Layout
+from graphql import Node
+
+from graph.keys import Path, Template
+from graph.model import Access, Field, ItemType, Layout
 from resolvers.sdl.accesses import SOME_VALUE, accesses, paths_of
 from resolvers.sdl.declarations import Declarations
 from resolvers.sdl.report import Report
 from resolvers.sdl.tables import Tables
+from resolvers.sdl.words import RESOLVER_ARGUMENTS
 
 
 class Lookups:
@@ -26,36 +29,63 @@ class Lookups:
         found = {name: self._own(item) for name, item in self._items.items()}
         for item in self._items.values():
             for field in item.references:
-                use = self._declared.items[item.name].fields[field.name].directives.get("attribute")
-                if use is None or use.get("ref") is None:
-                    continue
-                for target, ref in field.refs.items():
-                    ways = self._ways(self._items[target], {variable.path for variable in ref.variables})
-                    if ways is None:
-                        self._report.add(
-                            use.at("ref"),
-                            f"`{item.name}.{field.name}` names a {target} by {ref.source!r}, which does not lead to "
-                            "its item: expected the fields of its partition key, or of an index's. Name it by those, "
-                            "or add "
-                            f'`@index(name: "…", partitionKey: "…")` for {ref.source!r}',
-                        )
-                    found[target] += tuple(way for way in ways or () if way not in found[target])
+                if (at := self._own_ref(item, field)) is not None:
+                    for target, ref in field.refs.items():
+                        ways = self._by_attribute(item, field, target, ref, at)
+                        found[target] += tuple(way for way in ways if way not in found[target])
         return found
 
     def _own(self, item: ItemType) -> tuple[Access, ...]:
+        """List the ways to an item from its `ref`, or from its whole key where that alone leads to it."""
         if item.virtual or not item.layouts:
             return ()
-        paths = {variable.path for variable in item.ref.variables} if item.ref else paths_of(item.layouts)
+        key = paths_of(item.layouts)
+        paths = {variable.path for variable in item.ref.variables} if item.ref else key
+        self._check_arguments(item, paths | self._primary(item.layouts[0]))
         ways = self._ways(item, paths)
-        use = self._declared.items[item.name].keys[0]
+        if ways is None and item.ref is not None and self._is_named(item):
+            self._report.add(
+                self._declared.items[item.name].keys[0].at("ref"),
+                f"`{item.name}` is named by {item.ref.source!r}, which does not lead to its item: expected every field "
+                "of its partition key, and those that its sort key begins with where others share the partition. Write "
+                "them in `ref`",
+            )
+        return (self._ways(item, key) if ways is None else ways) or ()
+
+    def _by_attribute(self, item: ItemType, field: Field, target: str, ref: Template, at: Node) -> tuple[Access, ...]:
+        """List the ways to a node from what an attribute of another item names it by."""
+        ways = self._ways(self._items[target], {variable.path for variable in ref.variables})
         if ways is None:
             self._report.add(
-                use.at("ref"),
-                f"`{item.name}` is named by {item.ref.source if item.ref else ''!r}, which does not lead to its item: "
-                "expected every field of its partition key, and those that its sort key begins with where others share "
-                "the partition. Write them in `ref`",
+                at,
+                f"`{item.name}.{field.name}` names a {target} by {ref.source!r}, which does not lead to its item: "
+                "expected the fields of its partition key, or of an index's. Name it by those, or add "
+                f'`@index(name: "…", partitionKey: "…")` for {ref.source!r}',
             )
         return ways or ()
+
+    def _own_ref(self, item: ItemType, field: Field) -> Node | None:
+        """Give the place of the `ref` that a field has of its own."""
+        use = self._declared.items[item.name].fields[field.name].directives.get("attribute")
+        return None if use is None or use.get("ref") is None else use.at("ref")
+
+    def _is_named(self, item: ItemType) -> bool:
+        """Say whether a node has a `ref`, or another item names it by its partition key for want of one."""
+        return self._declared.items[item.name].keys[0].get("ref") is not None or any(
+            item.name in field.refs and self._own_ref(other, field) is None
+            for other in self._items.values()
+            for field in other.references
+        )
+
+    def _check_arguments(self, item: ItemType, paths: set[Path]) -> None:
+        for name in RESOLVER_ARGUMENTS:
+            if any(path[0] == name for path in paths):
+                self._report.add(
+                    self._declared.items[item.name].fields[name].node,
+                    f"`{item.name}.{name}` is part of its key, and a lookup by key cannot have an argument `{name}`, "
+                    "which resolvers use themselves: expected another name. Rename the field, and keep its attribute "
+                    f'with @attribute(name: "{item.fields[name].attribute}")',
+                )
 
     def _ways(self, item: ItemType, paths: set[Path]) -> tuple[Access, ...] | None:
         """List the ways that read little more than the item of these fields; None where none leads to it at all."""

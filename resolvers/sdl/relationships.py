@@ -111,6 +111,8 @@ class Relationships:
 
     def _ways_of(self, item: ItemType, source: str, targets: tuple[str, ...], *, is_through: bool) -> Iterator[_Way]:
         starts = [field.name for field in item.references if source in self._declared.possible(field.type.named)]
+        if item.virtual:
+            return
         if item.name in targets and not (is_through and not item.is_node and len(targets) > 1):
             yield from (_Way(item, start, None) for start in starts)
         elif not item.is_node:

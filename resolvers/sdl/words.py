@@ -100,6 +100,9 @@ RESERVED_TYPES = {
 
 PAGING_ARGUMENTS = ("first", "after", "last", "before", "where", "order", "match")
 
+RESOLVER_ARGUMENTS = ("info", "_source")
+"""What Strawberry hands to every resolver by name."""
+
 WHERE_FIELDS = ("and", "or", "not")
 
 
