@@ -77,7 +77,12 @@ class _ChainReader:
         self._chain = chain
         self._reading = reading
         start, stop = (None if end is None else end[0] for end in (reading.start, reading.stop))
-        self._outer: Reader | None = chain.outer.reader(replace(reading, start=start, stop=stop, inclusive=True))
+        # In the direction of reading.
+        self._behind, before = (BEFORE_ALL, BEHIND_ALL) if reading.descending else (BEHIND_ALL, BEFORE_ALL)
+        with_start = reading.start is not None and reading.start[1] != self._behind
+        with_stop = reading.stop is not None and reading.stop[1] != before
+        outer = replace(reading, start=start, stop=stop, with_start=with_start, with_stop=with_stop)
+        self._outer: Reader | None = chain.outer.reader(outer)
         self._heads: deque[Entry] = deque()
         self._lists: deque[_List] = deque()
         self._reached: Position = ()
@@ -99,8 +104,7 @@ class _ChainReader:
                 return self._batch(entries, evaluated, (inner.outer, batch.end))
             self._lists.popleft()
         has_more = self._heads or self._outer is not None
-        behind = BEFORE_ALL if self._reading.descending else BEHIND_ALL
-        return self._batch(entries, evaluated, (self._reached, behind) if has_more else None)
+        return self._batch(entries, evaluated, (self._reached, self._behind) if has_more else None)
 
     def _batch(self, entries: list[Entry], evaluated: int, end: Position | None) -> Batch:
         self._found += len(entries)
@@ -120,8 +124,8 @@ class _ChainReader:
             self._reached = heads[-1].position
         sources = await self._chain.follow([head.entity for head in heads])
         for head, source in zip(heads, sources, strict=True):
-            if source is not None and (reader := self._inner(head.position, source, len(heads))) is not None:
-                self._lists.append(_List(head.position, reader))
+            if source is not None:
+                self._lists.append(_List(head.position, self._inner(head.position, source, len(heads))))
         firsts = await together([inner.reader.read() for inner in self._lists])
         for inner, first in zip(self._lists, firsts, strict=True):
             inner.first = first
@@ -135,15 +139,12 @@ class _ChainReader:
         each = self._found / self._begun if self._begun else FIRST_GUESS
         return max(1, min(ceil((self._reading.want - self._found) / each), LARGEST_WIDTH))
 
-    def _inner(self, outer: Position, source: Source, width: int) -> Reader | None:
-        """Begin a walk along the list behind an outer item; None where all of it lies outside of the two ends."""
+    def _inner(self, outer: Position, source: Source, width: int) -> Reader:
+        """Begin a walk along the list behind an outer item, between the two ends as far as they lie in it."""
         start, stop = (
-            None if end is None or end[0] != outer else end[1] for end in (self._reading.start, self._reading.stop)
+            end[1] if end is not None and end[0] == outer and isinstance(end[1], tuple) else None
+            for end in (self._reading.start, self._reading.stop)
         )
-        low, high = (stop, start) if self._reading.descending else (start, stop)
-        if low == BEHIND_ALL or high == BEFORE_ALL:
-            return None
-        start, stop = (end if isinstance(end, tuple) else None for end in (start, stop))
         for end in (start, stop):
             if end is not None:
                 source.check(end)

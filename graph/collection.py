@@ -35,7 +35,8 @@ class Collection:
             return None
         found = [item for item in self.items if wanted.contains(key_value(item[sort_key]))]
         reached = key_value(self.items[-1][sort_key]) if self.items else None
-        is_all = self.is_whole or (reached is not None and wanted.is_below(reached))
+        is_found = len(found) == 1 and wanted.low == wanted.high
+        is_all = self.is_whole or is_found or (reached is not None and wanted.is_below(reached))
         return (found, is_all) if found or is_all else None
 
 

@@ -151,13 +151,21 @@ class Entity:
     def _key_from_values(self) -> tuple[str, KeyAttributes] | None:
         for layout in self.type.layouts:
             templates = [(name, layout.templates[name]) for name in self.model.tables[layout.table].key_attributes]
-            if all(variable.path in self.paths for _, template in templates for variable in template.variables):
+            # A copy may hold as attributes what its node's key is made of.
+            variables = [variable for _, template in templates for variable in template.variables]
+            paths = {variable.path for variable in variables}
+            values = {path: self.paths[path] if path in self.paths else self.at(path) for path in paths}
+            if all(value is not None and value is not UNKNOWN for value in values.values()):
                 limits = (PARTITION_KEY_BYTES, SORT_KEY_BYTES)
                 return self._table(layout), tuple(
-                    (name, template.format(self.paths, limit=limit))
+                    (name, template.format(values, limit=limit))
                     for (name, template), limit in zip(templates, limits, strict=False)
                 )
         return None
+
+    def as_complete(self) -> Entity:
+        """Take what was read as all there is: what it does not hold is null."""
+        return Entity(self.model, self.type, layout=self.layout, wire=self.wire, holds=None, named=self.named)
 
     def lacks(self, names: Iterable[str]) -> bool:
         """Say whether any of these fields cannot be answered from what is known."""

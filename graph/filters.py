@@ -187,10 +187,11 @@ def _test(test: Test, value: Any) -> bool:
         return False
     if operator == "contains":
         # A text in a text, or an entry in a list.
-        return wanted in value if isinstance(value, str) else test.scalar.comparable(wanted) in _entries(test, value)
-    if operator == "beginsWith":
-        return bool(value.startswith(wanted))
+        within = test.scalar.comparable(value) if isinstance(value, str) else _entries(test, value)
+        return test.scalar.comparable(wanted) in within
     place = test.scalar.comparable(value)
+    if operator == "beginsWith":
+        return bool(place.startswith(test.scalar.comparable(wanted)))
     if operator == "between":
         return bool(test.scalar.comparable(wanted[0]) <= place <= test.scalar.comparable(wanted[1]))
     return _ORDERED[operator](place, test.scalar.comparable(wanted))

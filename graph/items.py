@@ -32,8 +32,8 @@ class KeysSource:
         numbers = sorted(range(len(keys)), key=lambda number: (keys[number], number), reverse=reading.descending)
         ordered = [(_position(self.ranges[number]), self.ranges[number]) for number in numbers]
         positions = [position for position, _ in ordered]
-        begin = 0 if reading.start is None else positions.index(reading.start) + (not reading.inclusive)
-        end = len(ordered) if reading.stop is None else positions.index(reading.stop) + reading.inclusive
+        begin = 0 if reading.start is None else positions.index(reading.start) + (not reading.with_start)
+        end = len(ordered) if reading.stop is None else positions.index(reading.stop) + reading.with_stop
         return ordered[begin:end]
 
     async def load(self, keys: list[tuple[Position, KeyRange]]) -> list[Entry]:

@@ -28,7 +28,7 @@ class AccessPattern:
 def access_patterns(model: Model) -> Iterator[AccessPattern]:
     """Describe every lookup, every access pattern that the model names, and every relationship."""
     for item in model.items.values():
-        if not item.virtual:
+        if not item.virtual and has_lookup(model, item):
             yield _lookup(model, item)
     for find in model.finds.values():
         yield _find(model, find)
@@ -40,19 +40,30 @@ def lookup_arguments(model: Model, item: ItemType) -> dict[str, tuple[Path, bool
     """List the arguments of an item type's lookup: the path that each gives, and whether it is required.
 
     The fields that name the item are required. Those that only its sort key holds are not, unless the partition
-    belongs to another node, whose child is then one among many.
+    is shared: it belongs to another node, whose child is then one among many, or it is a constant.
     """
     layout = item.layouts[0]
     table = model.tables[layout.table]
     naming = item.ref.variables if item.ref else ()
     partition = layout.templates[table.primary.partition_key].variables
     sort = layout.templates[table.primary.sort_key].variables if table.primary.sort_key else ()
-    is_child = not item.is_node or any(len(variable.path) > 1 for variable in partition)
+    # Where the partition alone does not say whose item it is, the sort key has to.
+    is_child = not item.is_node or not partition or any(len(variable.path) > 1 for variable in partition)
     arguments: dict[str, tuple[Path, bool]] = {}
     for variables, required in ((naming, True), (partition, True), (sort, is_child)):
         for variable in variables:
             arguments.setdefault(_argument_name(item, variable.path), (variable.path, required))
     return arguments
+
+
+def has_lookup(model: Model, item: ItemType) -> bool:
+    """Say whether the fields of an item's key name it: an edge to a union also needs the type at its end."""
+    keys = {
+        tuple(layout.templates[name].parts for name in model.tables[layout.table].key_attributes)
+        for layout in item.layouts
+        if layout.mirror == 0
+    }
+    return len(keys) < 2
 
 
 def _argument_name(item: ItemType, path: Path) -> str:

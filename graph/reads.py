@@ -23,6 +23,8 @@ class Asked:
     where: Filter = NO_FILTER
     descending: bool = False
     needs: Needs = nothing_needed
+    edge_needs: Needs = nothing_needed
+    """What it selects of the edges' own fields."""
     wants_nodes: bool = True
     wants_page: bool = True
     wants_count: bool = False
@@ -79,7 +81,8 @@ async def connection(
     edges = [Edge(name, entry.position, entry.entity, target(pattern.end, entry.entity)) for entry in entries]
     if parent is not None and isinstance(pattern, Relationship):
         _prime_inverses(operation, pattern, parent, edges)
-    _, total = await together([_load_nodes(operation, edges, asked), _total(source, page, budget, asked)])
+    loading = [_load_nodes(operation, edges, asked), _load_edges(operation, pattern, edges, asked)]
+    *_, total = await together([*loading, _total(source, page, budget, asked)])
     return Connection(name, edges, page, total)
 
 
@@ -126,6 +129,15 @@ async def _load_nodes(operation: Operation, edges: list[Edge], asked: Asked) -> 
         nodes = await load(operation, [edge.node for edge in edges], asked.needs)
         for edge, node in zip(edges, nodes, strict=True):
             edge.node = node
+
+
+async def _load_edges(operation: Operation, pattern: Relationship | Find, edges: list[Edge], asked: Asked) -> None:
+    """Load what an index does not hold of the edges themselves."""
+    if pattern.end is not None:
+        items = await load(operation, [edge.item for edge in edges], asked.edge_needs)
+        for edge, item in zip(edges, items, strict=True):
+            # One that was deleted meanwhile keeps what the index showed.
+            edge.item = item or edge.item.as_complete()
 
 
 async def _total(source: Source, page: Page | None, budget: int, asked: Asked) -> int | GraphError | None:

@@ -6,7 +6,7 @@ import base64
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -376,3 +376,8 @@ def enum_scalar(name: str, values: tuple[str, ...]) -> Scalar:
         TextOrder.NONE,
         values=values,
     )
+
+
+def ignoring_case(scalar: Scalar) -> Scalar:
+    """Make the variant of a text scalar whose values are compared without regard to case."""
+    return replace(scalar, comparable=str.lower, same_in_store=False)

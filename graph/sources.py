@@ -58,8 +58,8 @@ class Reading:
     Where items of an index share a sort key, DynamoDB alone knows their order: there a `stop` before the `start`, or
     one whose item is gone, ends the reading behind that sort key.
 
-    `want` is how many entries the reader hopes for, `most` how many items the first round may evaluate. `inclusive`
-    also gives the items at the two places, should they still be there.
+    `want` is how many entries the reader hopes for, `most` how many items the first round may evaluate. `with_start`
+    and `with_stop` also give the items at the two places, should they still be there.
     """
 
     want: int
@@ -67,7 +67,8 @@ class Reading:
     start: Position | None = None
     stop: Position | None = None
     descending: bool = False
-    inclusive: bool = False
+    with_start: bool = False
+    with_stop: bool = False
 
 
 class Reader(Protocol):
@@ -322,14 +323,14 @@ class _RangeReader:
         self._source = source
         self._reading = reading
         # Where others may share its sort key, the item at the start itself is only to be had by a request of its own.
-        self._first = reading.start if reading.inclusive and not source.is_unique else None
+        self._first = reading.start if reading.with_start and not source.is_unique else None
         self._request = self._first_request()
         is_open = reading.start is None and reading.stop is None
         self._collected = source.collected() if is_open else None
 
     def _first_request(self) -> Query | None:
         source, reading = self._source, self._reading
-        is_closed = reading.inclusive and source.is_unique
+        is_closed = reading.with_start and source.is_unique
         sort = wide = source.range.sort
         if source.range.index.sort_key:
             wide = _narrowed(sort, None, reading.stop, reading.descending)
@@ -360,7 +361,7 @@ class _RangeReader:
         entries = [entry for item in items if (entry := source.entry(item)) is not None]
         places = [entry.position for entry in entries]
         if self._reading.stop in places:
-            end, entries = None, entries[: places.index(self._reading.stop) + self._reading.inclusive]
+            end, entries = None, entries[: places.index(self._reading.stop) + self._reading.with_stop]
         if end is not None:
             limit = self._request.limit or SPARSE_LIMIT
             limit = max(limit, min(LARGEST_LIMIT, limit * 2)) if evaluated else limit

@@ -66,12 +66,14 @@ def _plain(value: Any) -> Any:
 
 
 def _asked(where: Any, descending: bool, selection: Selection) -> Asked:
-    names = selection.names()
+    names, edge_names = selection.names(), selection.child("edges").names()
+    own_names = edge_names - {"cursor", "node"}
     return Asked(
         where,
         descending,
         needs_of(selection.child("edges", "node"), selection.child("nodes")),
-        wants_nodes="nodes" in names or "node" in selection.child("edges").names(),
+        lambda _: own_names,
+        wants_nodes="nodes" in names or "node" in edge_names,
         wants_page=bool(names & {"edges", "nodes", "pageInfo"}),
         wants_count="totalCount" in names,
     )

@@ -100,9 +100,14 @@ def resolver_field(
     return field
 
 
-def argument(name: str, type_: StrawberryAnnotation, description: str | None = None) -> StrawberryArgument:
+def argument(
+    name: str,
+    type_: StrawberryAnnotation,
+    description: str | None = None,
+    deprecation_reason: str | None = None,
+) -> StrawberryArgument:
     """Make an argument without a default."""
-    return StrawberryArgument(name, name, type_, description=description)
+    return StrawberryArgument(name, name, type_, description=description, deprecation_reason=deprecation_reason)
 
 
 def input_field(name: str, type_: StrawberryAnnotation, description: str | None = None) -> StrawberryField:

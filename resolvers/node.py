@@ -16,8 +16,8 @@ from graph.entity import Entity
 from graph.errors import IdError
 from graph.keys import KeyValue, Path
 from graph.loaders import Operation
-from graph.model import ItemType, Model
 from graph.lookups import Needs
+from graph.model import ItemType, Model
 from graph.scalars import number_text
 from resolvers.selection import Selection
 

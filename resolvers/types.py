@@ -17,7 +17,7 @@ from graph import lookups, reads
 from graph.entity import UNKNOWN, Entity
 from graph.loaders import Operation
 from graph.model import EnumType, Field, FieldKind, Find, ItemType, Model, ObjectType, Relationship, TypeRef
-from graph.patterns import lookup_arguments, lookup_name
+from graph.patterns import has_lookup, lookup_arguments, lookup_name
 from resolvers import connection, node
 from resolvers.fields import annotation, argument, input_field, resolver_field, value_field
 from resolvers.inputs import InputBuilder, definition, new_input
@@ -69,7 +69,8 @@ class TypeBuilder:
             self._classes[union.name] = StrawberryUnion(union.name, members, union.description)
         for input_ in model.inputs.values():
             fields = [
-                input_field(name, annotation(self._classes[ref.named], ref)) for name, ref in input_.fields.items()
+                input_field(name, annotation(self._classes[ref.named], ref), input_.field_descriptions.get(name))
+                for name, ref in input_.fields.items()
             ]
             self._classes[input_.name] = new_input(input_.name, fields, input_.description)
 
@@ -236,7 +237,7 @@ class TypeBuilder:
     def query(self) -> Any:
         """Make the Query type: lookups by id and by key, and the model's own access patterns."""
         fields = [self._node_field(), self._nodes_field()]
-        fields += [self._lookup(item) for item in self._model.items.values()]
+        fields += [self._lookup(item) for item in self._model.items.values() if has_lookup(self._model, item)]
         fields += [self._find(find) for find in self._model.finds.values()]
         return self._object("Query", fields, "What can be read.")
 
@@ -297,7 +298,13 @@ class TypeBuilder:
             return await connection.find_one(operation, find, arguments, selection)
 
         arguments = [
-            argument(entry.name, annotation(self._classes[entry.type.named], entry.type)) for entry in find.arguments
+            argument(
+                entry.name,
+                annotation(self._classes[entry.type.named], entry.type),
+                entry.description,
+                entry.deprecation_reason,
+            )
+            for entry in find.arguments
         ]
         if find.is_distinct:
             arguments.append(self._inputs.match_argument())
@@ -337,11 +344,15 @@ def _is_type(name: str) -> Callable[[Any, GraphQLResolveInfo[Any]], bool]:
 
 
 def _enum(enum: EnumType) -> Any:
+    # Python's own names are numbered: some names that GraphQL allows mean something to Enum, like `mro`.
     values: dict[str, Any] = {
-        value.name: EnumValueDefinition(
-            value.name, description=value.description, deprecation_reason=value.deprecation_reason
+        f"value_{number}": EnumValueDefinition(
+            value.name,
+            graphql_name=value.name,
+            description=value.description,
+            deprecation_reason=value.deprecation_reason,
         )
-        for value in enum.values
+        for number, value in enumerate(enum.values)
     }
     cls: Any = Enum(enum.name, values)  # type: ignore[misc]  # its name is only known now
     return strawberry.enum(cls, name=enum.name, description=enum.description)

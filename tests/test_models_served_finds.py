@@ -171,9 +171,6 @@ async def test_a_filter_on_what_an_index_does_not_hold_is_decided_on_the_items(s
     assert data["ofKind"] == {"nodes": [{"path": "2"}], "totalCount": 1, "pageInfo": {"hasNextPage": False}}
 
 
-@pytest.mark.xfail(
-    strict=True, reason="reads.connection loads nodes only: an edge's own field that the index lacks is not fetched"
-)
 async def test_an_edge_of_a_partial_index_has_its_own_fields_too(serve: Serve) -> None:
     sdl = """extend schema
       @table(name: "things", partitionKey: "pk", sortKey: "sk")

@@ -6,14 +6,29 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from graph.filters import NO_FILTER
 from graph.loaders import Graph, Limits
 from resolvers.filters import read_where
 from resolvers.schema import Api
-from tests.conftest import Served
-from tests.fleet import CONNECTIONS, MODEL, Connection, Edge, Page, World, is_in_order, loadings, wheres, worlds
+from tests.conftest import Serve, Served
+from tests.fleet import (
+    CONNECTIONS,
+    DAYS,
+    FLEET,
+    MODEL,
+    Connection,
+    Edge,
+    Loading,
+    Page,
+    World,
+    is_in_order,
+    loadings,
+    wheres,
+    worlds,
+)
 from tests.memory import Memory
 
 EVERY = 10**6
@@ -91,6 +106,39 @@ async def test_any_page_is_a_slice_of_the_list(
 ) -> None:
     """Forward, backward or between two cursors; under any filter, in either order, however early DynamoDB cuts."""
     await any_page(data, connection, in_memory(world, page_items=page_items), world)
+
+
+@pytest.mark.parametrize("connection", CONNECTIONS, ids=lambda connection: connection.name)
+@given(data=st.data(), world=worlds())
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_any_page_is_a_slice_of_the_list_on_the_engine(
+    serve: Serve, connection: Connection, data: st.DataObject, world: World
+) -> None:
+    await any_page(data, connection, await serve(FLEET, world.wires()), world)
+
+
+def laden(count: int) -> World:
+    """Make a world whose ship 1 carries many crates, all with the same day, port and state."""
+    crates = (Loading("1", f"{number:04}", DAYS[1], "X", "DOCKED", number) for number in range(count))
+    return World(frozenset(["1"]), frozenset(crates))
+
+
+LADEN = [one for one in CONNECTIONS if one.name not in ("turned", "long path")]
+
+
+@pytest.mark.parametrize("count", [0, 1, 50, 51, 1000])
+async def test_a_list_of_any_length_is_walked_by_pages_of_any_size(serve: Serve, count: int) -> None:
+    """On the engine, with as many items that share a sort key."""
+    served = await serve(FLEET, laden(count).wires())
+
+    for connection in LADEN:
+        whole = await connection.whole(served)
+        rows = list(connection.rows(laden(count), NO_FILTER))
+        assert is_in_order([label for _, label in whole], rows, descending=False), connection.name
+        for size in (50, 333, 1000):
+            pages = [page async for page in walk(Places(whole).forward, connection, served, size, {})]
+            full, rest = divmod(count, size)
+            assert [len(page.edges) for page in pages] == [size] * full + [rest] * (rest > 0 or count == 0)
 
 
 # --- walks cut short by the read budget ---------------------------------------------------------------------------

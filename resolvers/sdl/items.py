@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from graph.model import Field, FieldKind, ItemType, Layout, Table
+from graph.scalars import ignoring_case
 from resolvers.sdl.declarations import Declarations, DeclaredType, Directive
 from resolvers.sdl.fields import Fields
 from resolvers.sdl.layouts import Layouts, holds
@@ -36,6 +38,7 @@ class Items:
             for mirror, key in enumerate(type_.keys):
                 layouts += self._layouts.of(type_, key, mirror, table, fields)
             self._check_key_attributes(type_, layouts, table, fields)
+            fields = _ignoring_case(fields, layouts)
         type_name = use.get("typeName")
         return ItemType(
             type_.name,
@@ -122,3 +125,13 @@ class Items:
                     f"{others[0].source!r}: expected an attribute of its own. Name another one with "
                     '@attribute(name: "…"), or rename the field; what a key holds is read from the key anyway',
                 )
+
+
+def _ignoring_case(fields: dict[str, Field], layouts: list[Layout]) -> dict[str, Field]:
+    """Let a field that a key holds in lower case be searched whatever its case: the key knows no other."""
+    variables = [v for layout in layouts for template in layout.templates.values() for v in template.variables]
+    lower = {variable.path[0] for variable in variables if variable.format == "lower" and len(variable.path) == 1}
+    return {
+        name: replace(field, scalar=ignoring_case(field.scalar)) if name in lower and field.scalar else field
+        for name, field in fields.items()
+    }
