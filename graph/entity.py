@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from graph.errors import ItemError
-from graph.keys import PARTITION_KEY_BYTES, SORT_KEY_BYTES, Path
+from graph.keys import PARTITION_KEY_BYTES, SORT_KEY_BYTES, Path, Template
 from graph.model import Field, FieldKind, ItemType, Layout, Model
 from graph.requests import Item, KeyAttributes, key_value
 
@@ -30,7 +30,7 @@ class Entity:
     the values that another item's key or attribute gave away.
     """
 
-    __slots__ = ("_key", "_paths", "holds", "layout", "model", "named", "nodes", "type", "wire")
+    __slots__ = ("_key", "_parsed", "_paths", "holds", "layout", "model", "named", "nodes", "type", "wire")
 
     def __init__(
         self,
@@ -41,6 +41,7 @@ class Entity:
         wire: Item | None = None,
         holds: frozenset[str] | None = frozenset(),
         named: Mapping[Path, Any] | None = None,
+        parsed: Mapping[str, Mapping[Path, Any]] | None = None,
     ) -> None:
         self.model = model
         self.type = type_
@@ -50,6 +51,7 @@ class Entity:
         self.named: Mapping[Path, Any] = named or {}
         self.nodes: dict[str, Entity | None] = {}
         """Referenced nodes that were loaded on the way, by field."""
+        self._parsed = parsed or {}
         self._paths: dict[Path, Any] | None = None
         self._key: tuple[str, KeyAttributes] | None = None
 
@@ -62,7 +64,7 @@ class Entity:
         if self._paths is None:
             self._paths = dict(self.named)
             if self.layout is not None:
-                self._paths = _parse_keys(self.layout, self.wire) | self._paths
+                self._paths = _parse_keys(self.layout, self.wire, self._parsed) | self._paths
         return self._paths
 
     def value(self, field: Field) -> Any:
@@ -156,11 +158,7 @@ class Entity:
             paths = {variable.path for variable in variables}
             values = {path: self.paths[path] if path in self.paths else self.at(path) for path in paths}
             if all(value is not None and value is not UNKNOWN for value in values.values()):
-                limits = (PARTITION_KEY_BYTES, SORT_KEY_BYTES)
-                return self._table(layout), tuple(
-                    (name, template.format(values, limit=limit))
-                    for (name, template), limit in zip(templates, limits, strict=False)
-                )
+                return self._table(layout), _format_key(layout, templates, values)
         return None
 
     def as_complete(self) -> Entity:
@@ -198,11 +196,25 @@ class Entity:
         return value
 
 
-def _parse_keys(layout: Layout, wire: Item) -> dict[Path, Any]:
+def _format_key(layout: Layout, templates: Sequence[tuple[str, Template]], values: Mapping[Path, Any]) -> KeyAttributes:
+    if layout.self_keyed:
+        text = templates[0][1].format(values, limit=SORT_KEY_BYTES)
+        return tuple((name, text) for name, _ in templates)
+    limits = (PARTITION_KEY_BYTES, SORT_KEY_BYTES)
+    return tuple(
+        (name, template.format(values, limit=limit)) for (name, template), limit in zip(templates, limits, strict=False)
+    )
+
+
+def _parse_keys(layout: Layout, wire: Item, parsed: Mapping[str, Mapping[Path, Any]]) -> dict[Path, Any]:
+    """Parse what the key attributes hold; those in `parsed` have been."""
     lossless: dict[Path, Any] = {}
     lossy: dict[Path, Any] = {}
     for name, template in layout.templates.items():
-        if name in wire and (values := template.parse(key_value(wire[name]))) is not None:
+        values = parsed.get(name)
+        if values is None and name in wire:
+            values = template.parse(key_value(wire[name]))
+        if values is not None:
             for variable in template.variables:
                 (lossy if variable.lossy else lossless).setdefault(variable.path, values[variable.path])
     return lossy | lossless
@@ -216,26 +228,32 @@ def read_entity(model: Model, layout: Layout, wire: Item, holds: frozenset[str] 
     if tag is not None and tag.get("S") != type_.type_name:
         return None
     names = table.key_attributes
-    if not _has_shape(layout, wire, names):
+    parsed = _parse_shape(layout, wire, names)
+    if parsed is None:
         return None
     rivals = model.rivals_of(layout) if tag is None else ()
     # Between a node and an edge of its own kind, the same text in both keys means the node.
-    if any(_has_shape(rival, wire, names) and layout.self_keyed <= rival.self_keyed for rival in rivals):
+    if any(_parse_shape(rival, wire, names) and layout.self_keyed <= rival.self_keyed for rival in rivals):
         return None
-    return Entity(model, type_, layout=layout, wire=wire, holds=holds)
+    return Entity(model, type_, layout=layout, wire=wire, holds=holds, parsed=parsed)
 
 
-def _has_shape(layout: Layout, wire: Item, names: tuple[str, ...]) -> bool:
-    values = []
+def _parse_shape(layout: Layout, wire: Item, names: tuple[str, ...]) -> dict[str, Mapping[Path, Any]] | None:
+    """Parse the primary key of an item as a layout's, by attribute, or None when it has another shape."""
+    parsed: dict[str, Mapping[Path, Any]] = {}
+    if layout.self_keyed and wire.get(names[0]) != wire.get(names[1]):
+        return None
     for name in names:
         attribute = wire.get(name)
         if attribute is None or "B" in attribute:
-            return False
-        value = key_value(attribute)
-        if layout.templates[name].parse(value) is None:
-            return False
-        values.append(value)
-    return not layout.self_keyed or len(set(values)) == 1
+            return None
+        values = next(iter(parsed.values())) if parsed and layout.self_keyed else None
+        if values is None:
+            values = layout.templates[name].parse(key_value(attribute))
+        if values is None:
+            return None
+        parsed[name] = values
+    return parsed
 
 
 def fits_any(model: Model, table: str, wire: Item) -> bool:

@@ -11,8 +11,7 @@ from graph.requests import CreateTable
 
 def create_table(model: Model, table: Table, name: str | None = None) -> CreateTable:
     """Build the request that makes a table of the model with its indexes; `name` is one of a time series' tables."""
-    ways = table.ways
-    names = dict.fromkeys(name for way in ways for name in (way.partition_key, way.sort_key) if name)
+    names = _key_names(table)
     definition: dict[str, Any] = {
         "TableName": name or table.name,
         "BillingMode": "PAY_PER_REQUEST",
@@ -56,7 +55,7 @@ def _attribute_type(model: Model, table: Table, name: str) -> str:
     return "S"
 
 
-def differences(table: Table, description: Mapping[str, Any]) -> Iterator[str]:
+def differences(model: Model, table: Table, description: Mapping[str, Any]) -> Iterator[str]:
     """List how a table, as DescribeTable describes it, differs from what the model needs of it."""
     described = description["Table"]
     if _keys(described) != _names(table.primary):
@@ -64,6 +63,14 @@ def differences(table: Table, description: Mapping[str, Any]) -> Iterator[str]:
             f"the key of the table `{table.name}` is {' and '.join(_keys(described))}, and the model says "
             f"{' and '.join(_names(table.primary))}: mend @table(partitionKey: …, sortKey: …)"
         )
+    for attribute in described["AttributeDefinitions"]:
+        name, is_type = attribute["AttributeName"], attribute["AttributeType"]
+        wanted = _attribute_type(model, table, name)
+        if name in _key_names(table) and is_type != wanted:
+            yield (
+                f"the key attribute `{name}` of the table `{table.name}` is of type {is_type}, and the model makes "
+                f"it of type {wanted}: a template that is one numeric field alone makes N, any other S. Mend the template"
+            )
     existing = {
         index["IndexName"]: index
         for kind in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes")
@@ -93,6 +100,11 @@ def _not_projected(table: Table, index: Index, described: Mapping[str, Any]) -> 
     if isinstance(index.projection, Projection):
         return "all attributes"
     return ", ".join(_non_key(table, index, index.projection - {*described.get("NonKeyAttributes", ())}))
+
+
+def _key_names(table: Table) -> list[str]:
+    """List the key attributes of a table and of its indexes, each once."""
+    return list(dict.fromkeys(name for way in table.ways for name in _names(way)))
 
 
 def _names(index: Index) -> tuple[str, ...]:

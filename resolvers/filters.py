@@ -97,7 +97,18 @@ def _tests(field: Field, content: Mapping[str, Any], path: Path) -> Iterator[Fil
             raise InputError(
                 f"`{'.'.join(path)}: {{ between: … }}` takes two values, the least and the greatest: got {len(value)}"
             )
-        yield Test(path, operator, _plain(value), scalar)
+        yield Test(path, operator, value if operator == "exists" else _checked(path, scalar, _plain(value)), scalar)
+
+
+def _checked(path: Path, scalar: Scalar, value: Any) -> Any:
+    """Check that DynamoDB can hold a value: GraphQL lets numbers pass that it cannot. Raises InputError."""
+    for entry in value if isinstance(value, tuple) else (value,):
+        try:
+            if entry is not None:
+                scalar.write(scalar.check(entry))
+        except ValueError as expected:
+            raise InputError(f"`{'.'.join(path)}` is compared with {entry!r}: expected {expected}") from None
+    return value
 
 
 def _plain(value: Any) -> Any:
@@ -117,6 +128,8 @@ def _argument_tests(argument: Argument, value: Any) -> Iterator[Filter]:
     if argument.range_fields is not None:
         for name, operator in zip(argument.range_fields, ("ge", "le"), strict=True):
             if value.get(name) is not None:
-                yield Test(argument.path, operator, _plain(value[name]), argument.scalar)
+                bound = _checked(argument.path, argument.scalar, _plain(value[name]))
+                yield Test(argument.path, operator, bound, argument.scalar)
     else:
-        yield Test(argument.path, "in" if isinstance(value, list) else "eq", _plain(value), argument.scalar)
+        checked = _checked(argument.path, argument.scalar, _plain(value))
+        yield Test(argument.path, "in" if isinstance(value, list) else "eq", checked, argument.scalar)

@@ -197,7 +197,7 @@ async def _compare(graph: Graph) -> None:
         except StoreError as error:
             print(f"{table.name}: {error}. Serving all the same; /readyz tells when it answers.", file=sys.stderr)
             continue
-        if found := list(differences(table, description)):
+        if found := list(differences(graph.model, table, description)):
             raise StoreError("\n".join(["the table does not fit the model:", *(f"  {entry}" for entry in found)]))
 
 

@@ -92,8 +92,8 @@ def _about(doc: str, read: Reader = _text) -> Mapping[str, Any]:
 class Settings:
     """Everything that can be set. `max_page_size` is TABLEGRAPH_MAX_PAGE_SIZE and `--max-page-size`; empty is unset.
 
-    Credentials, region and profile are not here: boto3 reads them where it always does (AWS_REGION, AWS_PROFILE,
-    AWS_ENDPOINT_URL_DYNAMODB, …).
+    Credentials, region and profile are not here: they come from where AWS's own tools take them (AWS_REGION,
+    AWS_PROFILE, AWS_ENDPOINT_URL_DYNAMODB, …).
     """
 
     schema: Path = field(default=Path("schema.graphql"), metadata=_about("The SDL file that holds the model.", Path))

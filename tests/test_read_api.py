@@ -40,3 +40,12 @@ async def test_the_seed_answers_as_its_document_says(bananas: Served) -> None:
             },
         }
     }
+
+
+async def test_a_number_that_dynamodb_cannot_hold_is_refused_by_name(bananas: Served) -> None:
+    error = await bananas.error(
+        '{ container(number: "000001") { boxes(where: { box: { weightInKg: { lt: 1e200 } } }) { totalCount } } }'
+    )
+
+    assert error["extensions"]["code"] == "BAD_INPUT"
+    assert error["message"].startswith("`box.weightInKg` is compared with 1e+200: expected ")

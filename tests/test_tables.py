@@ -105,7 +105,7 @@ async def test_table_that_we_made_does_not_differ(transport: BotoTransport) -> N
 
     await transport(request.operation, request.parameters())
 
-    assert list(differences(table, await transport("DescribeTable", {"TableName": "test-tables"}))) == []
+    assert list(differences(model, table, await transport("DescribeTable", {"TableName": "test-tables"}))) == []
 
 
 def described(model: Model) -> dict[str, Any]:
@@ -198,4 +198,14 @@ def test_table_differs_from_its_model_by(
     description = described(model)
     change(description["Table"])
 
-    assert list(differences(model.tables["fleet"], description)) == found
+    assert list(differences(model, model.tables["fleet"], description)) == found
+
+
+def test_a_key_of_another_type_than_the_models_is_a_difference(model: Model) -> None:
+    description = described(model)
+    attribute = description["Table"]["AttributeDefinitions"][0]
+    attribute["AttributeType"] = "N" if attribute["AttributeType"] == "S" else "S"
+
+    (found,) = differences(model, model.tables["fleet"], description)
+
+    assert found.startswith(f"the key attribute `{attribute['AttributeName']}` of the table `fleet` is of type ")

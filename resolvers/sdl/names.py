@@ -35,7 +35,10 @@ def _check_types(declared: Declarations, report: Report) -> None:
             report.add(
                 node, f"the name `{name}` is taken, for introspection needs it: expected another name. Rename it"
             )
-        if meaning := taken.get(name):
+        meaning = taken.get(name)
+        if meaning is None and name.endswith("Connection") and name in declared.items | declared.objects:
+            meaning = "that of a connection, as every name in -Connection is by the rules of Relay"
+        if meaning:
             keeps = name in declared.items and any(use.get("type") for kind, use in declared.schema if kind == "table")
             cure = f', and keep its items with typeName: "{name}"' if keeps else ""
             report.add(
