@@ -69,7 +69,7 @@ def differences(model: Model, table: Table, description: Mapping[str, Any]) -> I
         if name in _key_names(table) and is_type != wanted:
             yield (
                 f"the key attribute `{name}` of the table `{table.name}` is of type {is_type}, and the model makes "
-                f"it of type {wanted}: a template that is one numeric field alone makes N, any other S. Mend the template"
+                f"it of type {wanted}: a template that is one numeric field alone makes N, any other S. Mend it"
             )
     existing = {
         index["IndexName"]: index
