@@ -77,9 +77,21 @@ class _DistinctReader:
         part = replace(reading, want=reading.want + 1, most=most, start=None, stop=None)
         self._reader = source.between(low, high).reader(part)
         self._group: _Group | None = None
+        self._edge = None if reading.start is None else reading.start[0]
 
     async def read(self) -> Batch:
-        """Read one round further."""
+        """Read further, by as many rounds as it takes to leave the sort key that the walk stands at."""
+        evaluated = 0
+        while True:
+            batch = await self._round()
+            evaluated += batch.evaluated
+            edge = None if batch.end is None else batch.end[0]
+            # A page that ended where it began would send its reader round in a circle.
+            if batch.entries or edge is None or edge != self._edge:
+                self._edge = edge
+                return replace(batch, evaluated=evaluated)
+
+    async def _round(self) -> Batch:
         batch = await self._reader.read()
         given: list[Entry] = []
         for entry in batch.entries:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from graph.cursor import Position
 from graph.loaders import ItemKey, Operation
 from graph.planner import KeyRange
-from graph.sources import Batch, Entry, Keep, Reading, not_ours, read_layouts
+from graph.sources import Batch, Entry, Keep, Reading, collected, not_ours, read_layouts
 
 
 @dataclass(slots=True)
@@ -38,6 +38,10 @@ class KeysSource:
 
     async def load(self, keys: list[tuple[Position, KeyRange]]) -> list[Entry]:
         """Get the items of these keys that exist and pass the filter."""
+        for _, key_range in keys:
+            known = collected(self.operation, key_range)
+            if known is not None and known[1]:
+                self.operation.prime_item(_item_key(key_range), known[0][0] if known[0] else None)
         items = await self.operation.items([_item_key(key_range) for _, key_range in keys])
         entries = [
             Entry(position, entity)

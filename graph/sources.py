@@ -117,6 +117,8 @@ def not_ours() -> CursorError:
 
 async def together(work: list[Coroutine[Any, Any, T]]) -> list[T]:
     """Await all of these side by side; when one fails, or the caller has gone, the others end before this does."""
+    if len(work) == 1:
+        return [await work[0]]
     tasks = [asyncio.ensure_future(one) for one in work]
     try:
         return await asyncio.gather(*tasks)
@@ -183,6 +185,13 @@ def all_of(*conditions: Condition | None) -> Condition | None:
     """Join the conditions that there are."""
     given = tuple(condition for condition in conditions if condition is not None)
     return AllOf(given) if len(given) > 1 else given[0] if given else None
+
+
+def collected(operation: Operation, key_range: KeyRange) -> tuple[list[Item], bool] | None:
+    """Give what a Query for the item collection has brought of a range already, and whether that is all of it."""
+    index = key_range.index
+    collection = operation.collections.get((key_range.table, index.name, key_range.partition))
+    return collection.part(index.sort_key, key_range.sort) if collection and index.sort_key else None
 
 
 # --- a key range --------------------------------------------------------------------------------------------------
@@ -252,16 +261,6 @@ class RangeSource:
         entity = read_layouts(self.operation, self.range.layouts, item, self.place)
         return None if entity is None else Entry(position, entity)
 
-    def collected(self) -> tuple[list[Item], Position | None] | None:
-        """Give what a Query for the whole item collection has brought already, from the beginning of the range."""
-        index = self.range.index
-        collection = self.operation.collections.get((self.range.table, index.name, self.range.partition))
-        part = collection.part(index.sort_key, self.range.sort) if collection and index.sort_key else None
-        if part is None or self.sieve.condition is not None:
-            return None
-        items, is_all = part
-        return items, None if is_all else self.position(items[-1])
-
     def position(self, item: Item) -> Position:
         """Give the place of an item, or that which LastEvaluatedKey says."""
         return tuple(key_value(item[name]) for name in self.names)
@@ -288,9 +287,9 @@ class RangeSource:
         if not is_key_position(position, len(self.names)):
             raise not_ours()
         templates = self.range.layouts[0].templates
-        numbers = [name in templates and templates[name].is_number for name in self.names]
-        if [isinstance(value, Decimal) for value in position] != numbers:
-            raise not_ours()
+        for name, value in zip(self.names, position, strict=True):
+            if isinstance(value, Decimal) is not templates[name].is_number:
+                raise not_ours()
         if self.range.index.sort_key and not self.range.sort.contains(position[0]):
             raise not_ours()
 
@@ -325,8 +324,8 @@ class _RangeReader:
         # Where others may share its sort key, the item at the start itself is only to be had by a request of its own.
         self._first = reading.start if reading.with_start and not source.is_unique else None
         self._request = self._first_request()
-        is_open = reading.start is None and reading.stop is None
-        self._collected = source.collected() if is_open else None
+        is_open = reading.start is None and reading.stop is None and source.sieve.condition is None
+        self._collected = collected(source.operation, source.range) if is_open else None
 
     def _first_request(self) -> Query | None:
         source, reading = self._source, self._reading
@@ -344,9 +343,9 @@ class _RangeReader:
     def _limit(self) -> int:
         # A node's own item may lie among its edges; one item more makes up for it without another round.
         limit = self._reading.want + self._source.may_hold_self
-        if self._source.sieve.sparse or discriminator(self._source.operation.model, self._source.range):
-            limit = max(limit, SPARSE_LIMIT)
-        return min(limit, self._reading.most)
+        is_mixed = discriminator(self._source.operation.model, self._source.range) is not None
+        is_sparse = is_mixed or self._source.sieve.sparse
+        return min(max(limit, SPARSE_LIMIT) if is_sparse else limit, self._reading.most)
 
     async def read(self) -> Batch:
         """Read one round further."""
@@ -369,11 +368,13 @@ class _RangeReader:
         return Batch(entries if source.sieve.keep is None else await source.sieve.keep(entries), evaluated, end)
 
     def _take_collected(self) -> tuple[list[Item], int, Position | None] | None:
-        collected, self._collected = self._collected, None
-        if collected is None or (self._reading.descending and collected[1] is not None):
+        taken, self._collected = self._collected, None
+        if taken is None:
             return None
-        items, end = collected
-        return items[::-1] if self._reading.descending else items, 0, end
+        items, is_all = taken
+        if self._reading.descending:
+            return (items[::-1], 0, None) if is_all else None
+        return items, 0, None if is_all else self._source.position(items[-1])
 
     async def _query(self, request: Query) -> tuple[list[Item], int, Position | None]:
         response = await self._source.send(request)

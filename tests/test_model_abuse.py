@@ -152,7 +152,7 @@ def test_a_field_a_type_and_a_value_may_be_called_as_they_like(name: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "name", ["Order", "Edge", "Connection", "QueryLog", "NodeList", "Where", "Filter", "Type", "_"]
+    "name", ["Order", "Edge", "QueryLog", "NodeList", "Where", "Filter", "Type", "_"]
 )
 def test_items_may_be_called_as_they_like(name: str) -> None:
     lids = f'type Lid @node(partition: "{{box}}", sort: "LID#{{number}}") {{ box: {name}!  number: ID! }}'
