@@ -236,9 +236,7 @@ async def test_two_edge_types_between_the_same_two_types_are_kept_apart(serve: S
     }
 
 
-@pytest.mark.parametrize(
-    "name", ["Edge", "Order", "Model", "Type", "Id", "Item", "Filter", "Match_", "Result"]
-)
+@pytest.mark.parametrize("name", ["Edge", "Order", "Model", "Type", "Id", "Item", "Filter", "Match_", "Result"])
 async def test_a_users_type_may_be_named_like_a_word_of_the_api(name: str, serve: Serve) -> None:
     sdl = f"""
     extend schema @table(name: "words", partitionKey: "pk", sortKey: "sk")
