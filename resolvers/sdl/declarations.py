@@ -19,6 +19,7 @@ from graphql import (
     InputValueDefinitionNode,
     InterfaceTypeDefinitionNode,
     ListTypeNode,
+    ListValueNode,
     NamedTypeNode,
     Node,
     NonNullTypeNode,
@@ -29,6 +30,7 @@ from graphql import (
     TypeNode,
     Undefined,
     UnionTypeDefinitionNode,
+    ValueNode,
     is_required_argument,
     print_ast,
 )
@@ -242,10 +244,18 @@ def _arguments(definition: GraphQLDirective, node: DirectiveNode, report: Report
         report.add(
             given[name],
             f"`@{definition.name}({name}:)` cannot be {print_ast(given[name])}: expected a value of type "
-            f"{definition.args[name].type}. Write one, or leave `{name}` out",
+            f"{definition.args[name].type}. {_cure(name, given[name], definition)}",
         )
     is_whole = not any(is_required_argument(entry) and name not in given for name, entry in definition.args.items())
     return dict(get_argument_values(definition, node)) if is_whole and not wrong else None
+
+
+def _cure(name: str, value: ValueNode, definition: GraphQLDirective) -> str:
+    if isinstance(value, ListValueNode) and name in ("partitionKey", "sortKey"):
+        return (
+            "Keys of several attributes are not served: name one attribute, and put the values together in its template"
+        )
+    return "Write one" if is_required_argument(definition.args[name]) else f"Write one, or leave `{name}` out"
 
 
 def type_ref(node: TypeNode) -> TypeRef:
