@@ -43,7 +43,6 @@ ERROR_CODES: Mapping[str, str] = {
     "GRAPHQL_VALIDATION_FAILED": "The document does not fit the schema.",
     "OPERATION_NAME_REQUIRED": "The document holds several operations, and `operationName` chooses none.",
     "OPERATION_NOT_FOUND": "The document holds no operation of this name.",
-    "METHOD_NOT_ALLOWED": "A mutation was sent by GET.",
     "BAD_USER_INPUT": "A variable or an argument does not fit its type.",
     "BAD_VALUE": "A field's value does not fit its type in GraphQL: null where it is required, or out of range.",
     "INTERNAL": "A fault of the server's own; the message has the id under which it is logged.",

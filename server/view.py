@@ -31,6 +31,20 @@ COST_HEADER = "Tablegraph-Cost"
 COMMON_HEADERS: tuple[Header, ...] = (("Vary", "Accept"), ("X-Content-Type-Options", "nosniff"))
 
 
+REFUSAL_CODES: Mapping[str, str] = {
+    "METHOD_NOT_ALLOWED": "HTTP 405: another method than GET and POST, or a mutation by GET.",
+    "NOT_ACCEPTABLE": "HTTP 406: the client accepts neither media type of GraphQL over HTTP.",
+    "UNSUPPORTED_MEDIA_TYPE": "HTTP 415: the body is not declared to be JSON.",
+    "UNSUPPORTED_CONTENT_ENCODING": "HTTP 415: the body is compressed.",
+    "BODY_TOO_LARGE": "HTTP 413: the body is larger than the server takes.",
+    "INVALID_JSON": "HTTP 400: the body, or a parameter of it, is not JSON.",
+    "INVALID_REQUEST": "HTTP 400: `query`, `variables`, `operationName` or `extensions` is missing or of a wrong type.",
+    "BATCH_NOT_SUPPORTED": "HTTP 400: an array of requests was sent.",
+    "SHUTTING_DOWN": "HTTP 503: the server is about to end; ask again.",
+}
+"""The codes of what is refused before it becomes a GraphQL request."""
+
+
 @dataclass(frozen=True, slots=True)
 class Head:
     """The part of an HTTP request that comes before its body; header names are in lower case."""

@@ -13,6 +13,7 @@ from graph.patterns import access_patterns
 from resolvers.schema import ERROR_CODES
 from resolvers.sdl import compile_model
 from server.settings import all_settings
+from server.view import REFUSAL_CODES
 from tests.conftest import BANANAS, ROOT, Served
 
 README = ROOT / "README.md"
@@ -39,7 +40,7 @@ def expected_tables() -> dict[str, str]:
         for kind in classes
         if kind.code not in ("INTERNAL", "STORE_ERROR")
     }
-    codes |= ERROR_CODES
+    codes |= {**ERROR_CODES, **REFUSAL_CODES}
     return {
         "access patterns": pattern_table(BANANAS),
         "errors": _rows(("code", "when"), [(f"`{code}`", text) for code, text in codes.items()]),
@@ -147,3 +148,9 @@ def test_the_source_map_names_every_file_of_the_three_rooms() -> None:
 
     assert missing == set()
     assert unnamed <= {"resolvers/scalars.py", "resolvers/operation.py", "resolvers/examples.py"}
+
+
+def test_every_code_of_the_http_view_is_explained() -> None:
+    used = set(re.findall(r"Refusal\(\s*\d+,\s*\"([A-Z_]+)\"", (ROOT / "server/view.py").read_text()))
+
+    assert used - {"INTERNAL"} == set(REFUSAL_CODES)
