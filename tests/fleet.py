@@ -34,15 +34,20 @@ type Ship @node(key: "SHIP#{number}", virtual: true) { number: ID!  crates: [Cra
 type Crate @node(key: "CRATE#{number}") {
   number: ID!  load: Int  ships: [Ship!]! @relationship  parcels: [Parcel!]! @relationship
 }
+type Port @node(key: "PORT#{name}", virtual: true) {
+  name: ID!
+  crates: [Crate!]! @relationship
+  parcels: [Parcel!]! @relationship(path: "crates.parcels")
+}
 type Parcel @node(key: "PARCEL#{number}", virtual: true) { number: ID! }
 type Enrolment @edge(partition: "{fleet}", sort: "{ship}") { fleet: Fleet!  ship: Ship! }
 type Loading @edge(partition: "{ship}", sort: "{crate}")
   @indexed(by: "by-shard", partition: "{shard(3)}", sort: "{state}-{day}") {
-  ship: Ship!  crate: Crate!  day: Date!  port: String!  state: State!  weight: Int
+  ship: Ship!  crate: Crate!  day: Date!  port: Port!  state: State!  weight: Int
 }
 type Packing @edge(partition: "{crate}", sort: "{parcel}") { crate: Crate!  parcel: Parcel! }
 type Query {
-  byPort(port: [String!]!): [Loading!]! @find
+  byPort(port: [ID!]!): [Loading!]! @find
   byState(state: State, day: Days): [Loading!]! @find
   all: [Loading!]! @find(scan: true)
 }
@@ -72,7 +77,7 @@ class Loading:
             "PK": f"SHIP#{self.ship}",
             "SK": f"CRATE#{self.crate}",
             "day": self.day,
-            "port": self.port,
+            "port": f"PORT#{self.port}",
             "state": self.state,
             "shard": str(sum(map(ord, self.ship + self.crate)) % 3),
             "data": f"{self.state}-{self.day}",
@@ -225,7 +230,7 @@ def _kept(world: World, where: Filter) -> Iterator[Loading]:
             ("crate", "number"): one.crate,
             ("crate", "load"): world.loads.get(one.crate),
             ("day",): one.day,
-            ("port",): one.port,
+            ("port", "name"): one.port,
             ("state",): one.state,
             ("weight",): one.weight,
         }
@@ -253,6 +258,16 @@ def _parcels_of_fleet(world: World, _: Filter) -> Iterator[Row]:
             yield str(parcel), (one.ship, one.crate, parcel), (one.ship, one.crate, parcel)
 
 
+def _crates_of_port(world: World, where: Filter) -> Iterator[Row]:
+    return ((one.crate, one.day, one.day) for one in _kept(world, where) if one.port == "X")
+
+
+def _parcels_of_port(world: World, _: Filter) -> Iterator[Row]:
+    for one in world.loadings:
+        for parcel in range(world.parcels.get(one.crate, 0) if one.port == "X" else 0):
+            yield str(parcel), one.day, one.day
+
+
 def _in_ports(world: World, where: Filter) -> Iterator[Row]:
     return ((f"{one.ship} {one.crate}", one.day, one.day) for one in _kept(world, where))
 
@@ -276,6 +291,8 @@ CONNECTIONS = (
     Connection("turned", 'crate(number: "1") { ships(...)', "number", _ships_of_crate),
     Connection("path", 'fleet(number: "1") { crates(...)', "number", _crates_of_fleet),
     Connection("long path", 'fleet(number: "1") { parcels(...)', "number", _parcels_of_fleet, where="PackingWhere"),
+    Connection("ties", 'port(name: "X") { crates(...)', "number", _crates_of_port),
+    Connection("path over ties", 'port(name: "X") { parcels(...)', "number", _parcels_of_port, where="PackingWhere"),
     Connection("ports", 'byPort(port: ["Y", "X"] ...)', _BOTH, _in_ports),
     Connection("state", "byState(state: DOCKED ...)", _BOTH, _docked),
     Connection("days", 'byState(day: { from: "2022-01-02" } ...)', _BOTH, _since_the_second),

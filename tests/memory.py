@@ -6,18 +6,18 @@ LastEvaluatedKey behind which nothing is left, and refuses what some engines let
 
 from __future__ import annotations
 
+import asyncio
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from typing import Any
 
 from graph.client import Meter, Response
+from graph.errors import Unavailable
 from graph.expressions import AllOf, AnyOf, Between, Compare, Condition, Exists, Function, In, Not, Value
 from graph.loaders import ItemKey
 from graph.model import Index, Model, Projection
 from graph.requests import BatchGetItem, GetItem, Item, KeyAttributes, PutItems, Query, Request, Scan, key_value
-
-LEAST_BYTES = 1
 
 
 class Memory:
@@ -27,6 +27,10 @@ class Memory:
         self._model = model
         self.page_items = page_items
         self.items: dict[ItemKey, Item] = {}
+        self.requests: list[Request] = []
+        """What was asked, in order."""
+        self.failing: Callable[[Request], bool] = lambda _: False
+        """Which requests are answered with an error."""
 
     def put(self, items: Iterable[Item]) -> None:
         """Store items in the first table."""
@@ -45,6 +49,10 @@ class Memory:
     async def send(self, request: Request, meter: Meter) -> Response:
         """Answer a request."""
         meter.requests.append(request)
+        self.requests.append(request)
+        await asyncio.sleep(0)
+        if self.failing(request):
+            raise Unavailable("this request fails")
         match request:
             case GetItem(table, key):
                 found = self.items.get((table, key))
