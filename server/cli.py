@@ -192,7 +192,9 @@ async def _compare(graph: Graph) -> None:
             continue
         try:
             description = await graph.send(DescribeTable(table.name))
-        except (TableMissing, AccessRefused):
+        except TableMissing as error:
+            raise TableMissing(f"{error}. Name the right one in @table(name: …), or with --table") from None
+        except AccessRefused:
             raise
         except StoreError as error:
             print(f"{table.name}: {error}. Serving all the same; /readyz tells when it answers.", file=sys.stderr)
