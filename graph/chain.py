@@ -63,11 +63,14 @@ class ChainSource:
 
 @dataclass(slots=True)
 class _List:
-    """An inner list that was begun: the outer item before it, and what its first round brought."""
+    """An inner list that was begun: the outer item before it, what its first round brought, and how much it gave."""
 
     outer: Position
     reader: Reader
+    is_part: bool
+    """It was begun behind a cursor, so that its length says nothing of the others'."""
     first: Batch | None = None
+    length: int = 0
 
 
 class _ChainReader:
@@ -86,7 +89,8 @@ class _ChainReader:
         self._heads: deque[Entry] = deque()
         self._lists: deque[_List] = deque()
         self._reached: Position = ()
-        self._found = self._begun = 0
+        self._missing = reading.want
+        self._lengths: list[int] = []
 
     async def read(self) -> Batch:
         """Read one round further: up to where an inner list goes on by a request of its own."""
@@ -99,16 +103,15 @@ class _ChainReader:
                 batch = await inner.reader.read()
                 evaluated += batch.evaluated
             inner.first = None
+            inner.length += len(batch.entries)
+            self._missing -= len(batch.entries)
             entries += (Entry((inner.outer, entry.position), entry.entity) for entry in batch.entries)
             if batch.end is not None:
-                return self._batch(entries, evaluated, (inner.outer, batch.end))
+                return Batch(entries, evaluated, (inner.outer, batch.end))
             self._lists.popleft()
+            self._lengths += [] if inner.is_part else [inner.length]
         has_more = self._heads or self._outer is not None
-        return self._batch(entries, evaluated, (self._reached, self._behind) if has_more else None)
-
-    def _batch(self, entries: list[Entry], evaluated: int, end: Position | None) -> Batch:
-        self._found += len(entries)
-        return Batch(entries, evaluated, end)
+        return Batch(entries, evaluated, (self._reached, self._behind) if has_more else None)
 
     async def _begin_lists(self) -> int:
         evaluated = 0
@@ -125,21 +128,22 @@ class _ChainReader:
         sources = await self._chain.follow([head.entity for head in heads])
         for head, source in zip(heads, sources, strict=True):
             if source is not None:
-                self._lists.append(_List(head.position, self._inner(head.position, source, len(heads))))
+                self._lists.append(self._inner(head.position, source, len(heads)))
         firsts = await together([inner.reader.read() for inner in self._lists])
         for inner, first in zip(self._lists, firsts, strict=True):
             inner.first = first
-        self._begun += len(heads)
         return evaluated + sum(first.evaluated for first in firsts)
 
     def _width(self) -> int:
-        if self._begun and not self._found:
-            # Nobody knows how many will do: twice as many lists each time.
-            return min(2 * self._begun, LARGEST_WIDTH)
-        each = self._found / self._begun if self._begun else FIRST_GUESS
-        return max(1, min(ceil((self._reading.want - self._found) / each), LARGEST_WIDTH))
+        """Say how many lists to begin: as many as will do if the next ones are as long as those before."""
+        found, lists = sum(self._lengths), len(self._lengths)
+        if lists and not found:
+            # Nobody knows how many will do: twice as many each time.
+            return min(2 * lists, LARGEST_WIDTH)
+        each = found / lists if lists else FIRST_GUESS
+        return max(1, min(ceil(self._missing / each), LARGEST_WIDTH))
 
-    def _inner(self, outer: Position, source: Source, width: int) -> Reader:
+    def _inner(self, outer: Position, source: Source, width: int) -> _List:
         """Begin a walk along the list behind an outer item, between the two ends as far as they lie in it."""
         start, stop = (
             end[1] if end is not None and end[0] == outer and isinstance(end[1], tuple) else None
@@ -149,4 +153,5 @@ class _ChainReader:
             if end is not None:
                 source.check(end)
         most = max(1, self._reading.most // width)
-        return source.reader(replace(self._reading, start=start, stop=stop, most=most))
+        reader = source.reader(replace(self._reading, start=start, stop=stop, most=most))
+        return _List(outer, reader, is_part=start is not None)

@@ -29,8 +29,8 @@ class Memory:
         self.items: dict[ItemKey, Item] = {}
         self.requests: list[Request] = []
         """What was asked, in order."""
-        self.failing: Callable[[Request], bool] = lambda _: False
-        """Which requests are answered with an error."""
+        self.failing: int | None = None
+        """The number of a request that is answered with an error."""
 
     def put(self, items: Iterable[Item]) -> None:
         """Store items in the first table."""
@@ -49,9 +49,10 @@ class Memory:
     async def send(self, request: Request, meter: Meter) -> Response:
         """Answer a request."""
         meter.requests.append(request)
+        number = len(self.requests)
         self.requests.append(request)
         await asyncio.sleep(0)
-        if self.failing(request):
+        if number == self.failing:
             raise Unavailable("this request fails")
         match request:
             case GetItem(table, key):

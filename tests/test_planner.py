@@ -217,6 +217,11 @@ STATUS_AND_DATE = {"status": {"eq": "OPEN"}}
             id="several-bounds-become-the-tightest",
         ),
         pytest.param(
+            {"date": {"le": "2022-07-19", "lt": "2022-07-19", "ge": "2022-07-01", "gt": "2022-07-01"}},
+            ["Data BETWEEN OPEN-2022-07-01␀ AND OPEN-2022-07-18…"],
+            id="of-equal-bounds-the-open-one",
+        ),
+        pytest.param(
             {"date": {"in": ["2022-07-02", "2022-07-01"]}},
             ["Data = OPEN-2022-07-01", "Data = OPEN-2022-07-02"],
             id="in-is-a-range-for-each-value",
@@ -276,6 +281,7 @@ def test_a_literal_reaches_no_further_than_it_is_written(source: str, other: str
             ["SK BETWEEN a#JOE␀ AND a#JO…"],
             id="beginsWith-and-a-range-together",
         ),
+        pytest.param("String", [("beginsWith", "JO"), ("lt", "JA")], [], id="a-prefix-outside-of-the-range"),
         pytest.param("String", [("beginsWith", "")], ["begins_with(SK, a#)"], id="beginsWith-nothing"),
         pytest.param("String", [("beginsWith", "JO"), ("beginsWith", "JA")], [], id="two-prefixes-contradict"),
         pytest.param("String", [("eq", "")], [], id="no-key-holds-an-empty-text"),
@@ -458,6 +464,15 @@ def test_a_variable_of_both_keys_has_one_value_in_them() -> None:
 
     assert found is not None
     assert requests(found) == ["PK = x AND begins_with(SK, x#)", "PK = y AND begins_with(SK, y#)"]
+
+
+def test_a_variable_that_stands_twice_has_one_value_in_both_places() -> None:
+    one = access("{p}", "{a}#{b}#{a}")
+
+    found = plan([one], bounds(every(is_("p", "eq", "1"), is_("a", "in", ("x", "y")), is_("b", "eq", "z"))))
+
+    assert found is not None
+    assert requests(found) == ["PK = 1 AND SK = x#z#x", "PK = 1 AND SK = y#z#y"]
 
 
 def test_a_list_of_partitions_is_a_range_for_each(shop: Model) -> None:
