@@ -177,14 +177,14 @@ class Connection:
         return Page(edges, info["hasPreviousPage"], info["hasNextPage"], info["startCursor"], info["endCursor"])
 
     async def whole(self, served: Served, **arguments: Any) -> list[Edge]:
-        """Read the whole list page by page."""
+        """Read the whole list by pages that are as large as can be."""
         edges: list[Edge] = []
         page = await self.page(served, first=1000, **arguments)
-        while True:
+        while page.has_next:
             edges += page.edges
-            if not page.has_next:
-                return edges
+            assert page.end is not None
             page = await self.page(served, first=1000, after=page.end, **arguments)
+        return [*edges, *page.edges]
 
 
 Edge = tuple[str, str]
