@@ -126,12 +126,12 @@ class Field:
     scalar: Scalar | None = None
     """The scalar, where the type is one, or a list of one."""
     read: Callable[[AttributeValue], Any] = field(compare=False, repr=False, default=lambda value: value)
-    write: Callable[[Any], AttributeValue] = field(compare=False, repr=False, default=lambda value: value)
-    """Stores a value that is not None; for a reference, the text of its ref."""
     refs: Mapping[str, Template] = field(compare=False, repr=False, default_factory=dict)
     """For a reference: how the attribute names a node of each type that may stand here."""
     description: str | None = None
     deprecation_reason: str | None = None
+    write: Callable[[Any], AttributeValue] = field(compare=False, repr=False, default=lambda value: value)
+    """Stores a value that is not None."""
     is_set: bool = False
     """A list that is stored as a set: of texts, numbers or binaries."""
     default: Default | None = None
