@@ -64,7 +64,8 @@ async def collect(operation: Operation, node: Entity, companions: Sequence[Compa
         (own.index.partition_key, own.partition),
         whole.condition(own.index.sort_key),
         limit=limit,
-        consistent=any(companion.relationship.consistent for companion in companions),
+        consistent=any(companion.relationship.consistent for companion in companions)
+        or operation.reads_consistently(own.index),
     )
     response = await operation.page(request)
     items = tuple(response["Items"])

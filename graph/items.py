@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graph.cursor import Position
-from graph.loaders import ItemKey, Operation
+from graph.loaders import Operation
 from graph.planner import KeyRange
+from graph.requests import ItemKey
 from graph.sources import Batch, Entry, Keep, Reading, collected, not_ours, read_layouts
 
 

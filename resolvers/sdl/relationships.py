@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from graph.keys import Path
-from graph.model import Access, ItemType, Relationship
+from graph.model import Access, ItemType, Layout, Relationship
 from resolvers.sdl.accesses import SOME_VALUE, accesses, paths_of, strong
 from resolvers.sdl.declarations import Declarations, DeclaredField, Directive
 from resolvers.sdl.layouts import is_whole
@@ -124,23 +124,17 @@ class Relationships:
     def _along(self, source: str, field: DeclaredField, way: _Way, targets: tuple[str, ...]) -> Relationship | None:
         """Make the relationship of one way, if the table or an index serves it."""
         layouts = [
-            layout
-            for layout in way.item.layouts
-            if layout.ends.get(way.start, source) == source
-            and (way.end is None or layout.ends.get(way.end, targets[0]) in targets)
+            layout for layout in way.item.layouts if way.end is None or layout.ends.get(way.end, targets[0]) in targets
         ]
-        bound = {path: SOME_VALUE for path in paths_of(layouts) if path[0] == way.start}
-        # A partition of shards alone is bound as well, but holds everybody's items: the source must be in the key.
         # Where the end may be of other types too, the key must say of which: a page reads what lies together.
         ends = self._declared.possible(way.item.fields[way.end].type.named) if way.end else targets
         found = [
             access
-            for access in accesses(self._tables, layouts, bound, prefer_copy=way.end)
-            if _needs(access, way.start) and (len(ends) == len(targets) or _mentions(access, way.end or ""))
+            for access in ways_from(self._tables, layouts, way.start, source, prefer_copy=way.end)
+            if len(ends) == len(targets) or _mentions(access, way.end or "")
         ]
         if not found:
             return None
-        needs = _needs(found[0], way.start)
         return Relationship(
             source,
             field.name,
@@ -149,8 +143,8 @@ class Relationships:
             field.type.of is not None,
             way.start,
             way.end,
-            tuple(access for access in found if set(_needs(access, way.start)) <= set(needs)),
-            needs,
+            alike(found, way.start),
+            _needs(found[0], way.start),
         )
 
     def _consistent(self, where: str, use: Directive, made: Relationship) -> Relationship | None:
@@ -308,6 +302,23 @@ class Relationships:
             hops += hop.path or (hop,)
             targets = hop.targets
         return hops
+
+
+def ways_from(
+    tables: Tables, layouts: Iterable[Layout], start: str, source: str, prefer_copy: str | None = None
+) -> tuple[Access, ...]:
+    """List the ways to the items whose field `start` names a node of the type `source`, best first.
+
+    A partition of shards alone is bound as well, but holds everybody's items: the source must be in the key.
+    """
+    named = [layout for layout in layouts if layout.ends.get(start, source) == source]
+    bound = {path: SOME_VALUE for path in paths_of(named) if path[0] == start}
+    return tuple(access for access in accesses(tables, named, bound, prefer_copy) if _needs(access, start))
+
+
+def alike(ways: Sequence[Access], start: str) -> tuple[Access, ...]:
+    """Keep the ways that need no more of the source than the best one does."""
+    return tuple(access for access in ways if set(_needs(access, start)) <= set(_needs(ways[0], start)))
 
 
 def _needs(access: Access, start: str) -> tuple[Path, ...]:
