@@ -350,7 +350,8 @@ def _cancelled(response: Any, text: str) -> StoreError:
     codes = [reason.get("Code", "None") for reason in reasons]
     if "ConditionalCheckFailed" in codes:
         failed = [number for number, code in enumerate(codes) if code == "ConditionalCheckFailed"]
-        return TransactionCancelled({number: _with_text(reasons[number].get("Item") or {}) for number in failed})
+        items = {number: _with_text(reasons[number].get("Item") or {}) for number in failed}
+        return TransactionCancelled(f"DynamoDB cancelled the transaction: {len(items)} conditions do not hold", items)
     if others := sorted(set(codes) - {"None", *_PASSING}):
         texts = [reason.get("Message", "") for reason in reasons if reason.get("Code") in others]
         return RequestRefused(f"DynamoDB cancelled the transaction ({', '.join(others)}): {' '.join(texts)}")

@@ -10,8 +10,8 @@ GraphError
 ├── WriteError          a write is refused, and nothing of it is done
 │   ├── AlreadyExists   the item to be created is there
 │   ├── NotFound        the item to be changed, or one that it names, is not there
-│   ├── VersionConflict the item has another version than `ifVersion`
-│   ├── ConditionFailed the item does not pass `where`
+│   ├── VersionConflict  the item has another version than `ifVersion`
+│   ├── ConditionFailed  the item does not pass `where`
 │   ├── HasEdges        the node to be deleted is still linked
 │   ├── Required        a node would be left without a relationship that it needs
 │   ├── TooLarge        the write does not fit into one transaction, or an item into DynamoDB
@@ -234,6 +234,6 @@ class TransactionCancelled(StoreError):
 
     code = "TRANSACTION_CANCELLED"
 
-    def __init__(self, items: Mapping[int, Mapping[str, Any]]) -> None:
-        super().__init__("DynamoDB cancelled the transaction, for conditions of it do not hold")
-        self.items = items
+    def __init__(self, message: str, items: Mapping[int, Mapping[str, Any]] | None = None) -> None:
+        super().__init__(message)
+        self.items = items or {}

@@ -30,6 +30,7 @@ from graph.requests import (
 
 if TYPE_CHECKING:
     from graph.collection import Collection
+    from graph.writes.commit import Group
 
 BATCH_GET_KEYS = 100
 
@@ -107,6 +108,8 @@ class Operation:
         """What a to-one relationship (type, field) of a node leads to, where the way there has shown it already."""
         self.collections: dict[tuple[str, str | None, KeyValue], Collection] = {}
         """What is known of partitions that were read together with their node, by table, index and partition key."""
+        self.group: Group | None = None
+        """The mutations that become one transaction, under @transaction."""
         self._client = client
         self._readers: set[asyncio.Task[Any] | None] = set()
         """The tasks whose requests are outstanding: what they read may lead to more keys."""

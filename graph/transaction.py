@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
 
@@ -40,6 +40,8 @@ class Guard:
     condition: Condition
     name: str
     at: InputPath = ()
+    mutation: int = 0
+    """Which of the mutations of the transaction asks."""
 
 
 @dataclass(slots=True)
@@ -74,6 +76,11 @@ class Transaction:
 
     def __init__(self) -> None:
         self.changes: dict[ItemKey, Change] = {}
+        self.mutation = 0
+        """The number of the mutation that is being put in."""
+
+    def _asked(self, guards: Iterable[Guard]) -> list[Guard]:
+        return [replace(guard, mutation=self.mutation) for guard in guards]
 
     @property
     def writes(self) -> bool:
@@ -95,7 +102,7 @@ class Transaction:
                 f"{guard.name} is deleted by the transaction that links it: leave out one of the two", guard.at
             )
         if change.item is None:
-            change.guards += guards
+            change.guards += self._asked(guards)
 
     def put(
         self, key: ItemKey, item: Mapping[str, AttributeValue], guards: Iterable[Guard] = (), at: InputPath = ()
@@ -108,9 +115,9 @@ class Transaction:
             # What is moved here takes the place of what leaves it, under the conditions for that to leave.
             change.delete = False
         else:
-            change.guards = [*guards]
+            change.guards = self._asked(guards)
         counted = {name: added(item.get(name), delta) for name, delta in change.update.add.items()}
-        change.item, change.update = {**item, **counted}, Update()
+        change.item, change.update = {**item, **counted}, NO_UPDATE
 
     def update(self, key: ItemKey, update: Update, guards: Iterable[Guard] = (), at: InputPath = ()) -> None:
         """Change attributes of an item. Raises WriteError when it is written twice."""
@@ -119,7 +126,7 @@ class Transaction:
         if change.item is not None or change.delete or merged is None:
             raise _twice(at)
         change.update = merged
-        change.guards += guards
+        change.guards += self._asked(guards)
 
     def count(self, key: ItemKey, attribute: str, delta: Decimal, guards: Iterable[Guard] = ()) -> None:
         """Add to a counter, which any part of the transaction may do; what is deleted counts no more."""
@@ -134,8 +141,8 @@ class Transaction:
         change = self._change(key, at)
         if change.item is not None or change.update.put or change.update.remove:
             raise _twice(at)
-        change.update, change.delete = Update(), True
-        change.guards += guards
+        change.update, change.delete = NO_UPDATE, True
+        change.guards += self._asked(guards)
 
     def request(self) -> TransactWriteItems:
         """Make the request, with a token of its own. Raises TooLarge before anything is sent."""

@@ -16,7 +16,7 @@ from graph.transaction import Guard, Rule, shown
 from graph.updates import Update
 from graph.writes.counters import counters_of
 from graph.writes.defaults import moment
-from graph.writes.draft import Draft, behind, behind_keys, keys_made_of, ref_text, refuse_unfit
+from graph.writes.draft import Draft, behind, behind_keys, keys_made_of, paths_of, ref_text, refuse_unfit
 from graph.writes.guards import LOCK, absent, present, unchanged
 from graph.writes.inward import linked
 from graph.writes.stored import copied_fields, is_stored
@@ -224,14 +224,21 @@ def _rewrite_first(
         names = {name for name, _ in key[1]}
         put = {n: v for n, v in attributes.items() if v is not None and n not in names and v != before.wire.get(n)}
         gone = frozenset(n for n, v in attributes.items() if v is None and n in before.wire and n not in names)
-        made_of_read = set(keys_made_of(layout, changed))
-        guards = [*guards, *unchanged(before, key, made_of_read, at)]
+        guards = [*guards, *unchanged(before, key, _made_of(before.type, layout, changed), at)]
         writing.transaction.update(key, Update(put, gone), guards, at)
     else:
         guards = [*guards, *unchanged(before, old_key, before.wire.keys() - {LOCK}, at)]
         writing.transaction.delete(old_key, guards, at)
         writing.transaction.put(key, item, [absent(after.type, key, writing.operation.now, at)], at)
     return item
+
+
+def _made_of(type_: ItemType, layout: Layout, changed: Collection[str]) -> Iterator[str]:
+    """List the key attributes that are made anew, and the attributes of what they are made of."""
+    for name in keys_made_of(layout, changed):
+        yield name
+        for path in paths_of(layout.templates[name]):
+            yield type_.fields[path[0]].attribute
 
 
 def _applied(item: Item, attributes: Mapping[str, Any]) -> dict[str, Any]:

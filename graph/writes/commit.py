@@ -2,47 +2,101 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
-from graph.client import MAX_TRIES, back_off
-from graph.errors import AlreadyExists, ConditionFailed, NotFound, VersionConflict, WriteConflict, WriteError
+from graph.client import MAX_TRIES, back_off, forget_failure
+from graph.entity import Entity
+from graph.errors import (
+    AlreadyExists,
+    ConditionFailed,
+    GraphError,
+    NotFound,
+    RolledBack,
+    VersionConflict,
+    WriteConflict,
+    WriteError,
+)
 from graph.loaders import Operation
 from graph.transaction import Rule
+from graph.writes.draft import Draft
 from graph.writes.locks import Locks, Refused, break_stale, send
 from graph.writes.writing import Writing
 
-T = TypeVar("T")
+Build = Callable[[Writing], Awaitable[Draft | Entity]]
+"""Puts one mutation into an attempt, and gives the item that is its result."""
 
 
-async def commit(operation: Operation, build: Callable[[Writing], Awaitable[T]]) -> T:
-    """Build a mutation and send it, again and again while others change what it rests on.
+class Blamed(Exception):
+    """What went wrong, and which of several mutations is at fault; None where all of them together are."""
+
+    def __init__(self, error: GraphError, mutation: int | None) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.mutation = mutation
+
+
+async def write(operation: Operation, build: Build) -> Entity:
+    """Carry one mutation out, as one transaction.
 
     Cost:   one TransactWriteItems, beside what building it reads.
-    Raises: WriteError when it is refused, and nothing of it is done; StoreError.
+    Raises: WriteError when it is refused, and nothing of it is done; InputError; StoreError.
     """
+    try:
+        (written,) = await commit(operation, [build])
+    except Blamed as blamed:
+        raise blamed.error from None
+    return written
+
+
+async def commit(operation: Operation, builds: list[Build]) -> list[Entity]:
+    """Build mutations and send them together, again and again while others change what they rest on. Raises Blamed."""
     locks = Locks(operation)
     try:
         for attempt in range(1, MAX_TRIES + 1):
-            writing = Writing(operation, locks)
             try:
-                result = await build(writing)
-                writing.refuse_unmet()
-                if writing.transaction.writes:
-                    await send(operation, writing.transaction)
-                locks.done()
-                return result
+                return await _attempt(Writing(operation, locks), builds)
             except Refused as refused:
                 if (error := _error(refused)) is not None:
-                    raise error from None
+                    raise Blamed(error, refused.guard.mutation) from None
                 await break_stale(operation, refused)
                 await back_off(attempt, operation.meter)
                 operation.forget()
         raise WriteConflict(
             f"others wrote the same items meanwhile, {MAX_TRIES} times in a row: try again later, or write less at once"
         )
+    except GraphError as error:
+        raise Blamed(error, None) from error
     finally:
         await locks.release()
+
+
+async def _attempt(writing: Writing, builds: list[Build]) -> list[Entity]:
+    results = []
+    for number, build in enumerate(builds):
+        writing.transaction.mutation = number
+        try:
+            results.append(await build(writing))
+        except GraphError as error:
+            raise Blamed(error, number) from error
+    writing.refuse_unmet()
+    if writing.transaction.writes:
+        await send(writing.operation, writing.transaction)
+    writing.locks.done()
+    return [_as_written(writing, result) for result in results]
+
+
+def _as_written(writing: Writing, result: Draft | Entity) -> Entity:
+    """Give the item that a mutation results in, with what the transaction counted of it."""
+    for key, change in writing.transaction.changes.items():
+        if change.item is not None:
+            # What was just written need not be read.
+            writing.operation.prime_item(key, change.item)
+    if isinstance(result, Entity):
+        return result
+    layout = result.layouts[0]
+    wire = writing.transaction.changes[result.key(layout)].item
+    return Entity(writing.model, result.type, layout=layout, wire=wire, holds=None)
 
 
 def _error(refused: Refused) -> WriteError | None:
@@ -63,3 +117,47 @@ def _error(refused: Refused) -> WriteError | None:
             )
         case Rule.UNLOCKED | Rule.UNCHANGED:
             return None
+
+
+class Group:
+    """Several mutations that become one transaction: each waits until all have joined."""
+
+    def __init__(self, operation: Operation, names: list[str]) -> None:
+        self._operation = operation
+        self._names = names
+        self._builds: list[Build] = []
+        self._done: asyncio.Future[list[Entity]] = asyncio.get_running_loop().create_future()
+        self._done.add_done_callback(forget_failure)
+        self._task: asyncio.Task[None] | None = None
+
+    async def join(self, build: Build) -> Entity:
+        """Add the next mutation, and wait for the transaction.
+
+        Raises: WriteError, RolledBack where another one is at fault.
+        """
+        number = len(self._builds)
+        self._builds.append(build)
+        if len(self._builds) == len(self._names):
+            self._task = asyncio.ensure_future(self._commit())
+        await asyncio.wait([self._done])
+        try:
+            return self._done.result()[number]
+        except Blamed as blamed:
+            if blamed.mutation in (None, number):
+                raise blamed.error from None
+            raise RolledBack(
+                f"nothing is written, for `{self._names[blamed.mutation or 0]}` of the same @transaction is refused: "
+                "mend that one"
+            ) from None
+
+    def fail(self) -> None:
+        """End the transaction before it begins: one of its mutations cannot be."""
+        if not self._done.done():
+            error = RolledBack("nothing is written, for another mutation of the same @transaction is refused: mend it")
+            self._done.set_exception(Blamed(error, None))
+
+    async def _commit(self) -> None:
+        try:
+            self._done.set_result(await commit(self._operation, self._builds))
+        except Exception as error:
+            self._done.set_exception(error)

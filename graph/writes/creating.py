@@ -42,8 +42,8 @@ async def create(writing: Writing, new: NewItem) -> Draft | Entity:
     Raises: AlreadyExists, NotFound, KeyValueError, WriteError.
     """
     draft = await _draft(writing, new)
-    if _may_have_another_key(writing.model, new.type) and (found := await _find(writing, _named(draft))):
-        raise AlreadyExists(f"there is a {describe(found)} already: change it by update or upsert", new.at)
+    if _may_have_another_key(writing.model, new.type) and await _find(writing, named := _named(draft)):
+        raise AlreadyExists(f"there is a {describe(named)} already: change it by update or upsert", new.at)
     await _put(writing, draft, new.at)
     await _hang(writing, new, draft, create)
     return draft

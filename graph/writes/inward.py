@@ -15,7 +15,7 @@ from graph.model import FieldKind, Inward, ItemType, Model
 from graph.paging import Window, read_page
 from graph.planner import plan
 from graph.sources import RangeSource, Sieve
-from graph.writes.draft import ref_text
+from graph.writes.draft import Draft, ref_text
 
 
 async def linked(operation: Operation, inward: Inward, node: Entity, most: int) -> list[Entity]:
@@ -36,9 +36,9 @@ async def linked(operation: Operation, inward: Inward, node: Entity, most: int) 
             "no more along: delete or change some of them first"
         )
     items = [entry.entity for entry in page.entries]
-    if found.index.name is not None:
+    if found.index.name is not None or any(item.layout and item.layout.mirror for item in items):
         # A global index may be behind, and may not hold all of an item: of what it gives only the keys are taken.
-        keys = [Entity(operation.model, item.type, layout=item.layout, wire=item.wire) for item in items]
+        keys = [Entity(operation.model, item.type, key=Draft.of(item).key()) for item in items]
         loaded = await load(operation, keys, lambda name: stored_fields(operation.model.items[name]))
         items = [item for item in loaded if item is not None]
     return [item for item in items if _names(item, inward, node)]
