@@ -12,6 +12,7 @@ from graph.entity import Entity
 from graph.errors import InputPath, KeyValueError, WriteError
 from graph.model import Field, FieldKind, Inward, ItemType, Layout, Model, Moment
 from graph.requests import Item, ItemKey
+from graph.sources import together
 from graph.transaction import Guard, Rule, shown
 from graph.updates import Update
 from graph.writes.counters import counters_of
@@ -276,8 +277,10 @@ async def _rewrite_dependents(
         return
     await take_lock(writing, before, key, at)
     found: dict[ItemKey, tuple[Entity, list[str]]] = {}
-    for inward in dependents:
-        for item in await linked(writing.operation, inward, before, writing.operation.limits.max_cascade):
+    most = writing.operation.limits.max_cascade
+    groups = await together([linked(writing.operation, inward, before, most) for inward in dependents])
+    for inward, items in zip(dependents, groups, strict=True):
+        for item in items:
             # A node may be at both ends of an edge.
             found.setdefault(writing.key(item), (item, []))[1].append(inward.field)
     for item_key, (item, names) in found.items():

@@ -74,6 +74,8 @@ async def _draft(writing: Writing, new: NewItem) -> Draft:
         given = new.values.get(entry.name)
         if isinstance(given, NewItem):
             values[entry.name] = await create(writing, given)
+        elif isinstance(given, Entity):
+            values[entry.name] = writing.known(given)
         elif entry.kind is not FieldKind.RELATIONSHIP:
             is_given = entry.name in new.values
             values[entry.name] = given if is_given else initial(new.type, entry, writing.now)
@@ -94,6 +96,7 @@ async def _put(writing: Writing, draft: Draft, at: InputPath, rule: Rule = Rule.
     await writing.count(None, draft, at)
     await writing.meet(draft, at)
     if draft.type.is_node:
+        writing.created.append(draft)
         writing.require(draft, at)
 
 

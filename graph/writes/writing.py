@@ -49,6 +49,8 @@ class Writing:
         self.now = datetime.now(UTC).replace(microsecond=0)
         self.seen: set[ItemKey] = set()
         """The items that are deleted or rewritten already: two ways may lead to one."""
+        self.created: list[Draft] = []
+        """The nodes that the transaction creates: what comes after may name them."""
         self._met: set[tuple[ItemKey, str]] = set()
         self._unmet: list[tuple[ItemKey, str, str, InputPath]] = []
 
@@ -60,6 +62,13 @@ class Writing:
         if found is None:
             raise NotFound(f"there is no {describe(named)}: expected one that exists", at)
         return found
+
+    def known(self, node: Entity) -> Draft | Entity:
+        """Give the node that the transaction itself creates, where it is the one that is named."""
+        for draft in self.created:
+            if draft.type is node.type and all(draft.at(path) == value for path, value in node.paths.items()):
+                return draft
+        return node
 
     async def complete(self, draft: Draft, wanted: Wanted, at: InputPath) -> None:
         """Read what is wanted of the nodes that an item names, where it is not known yet."""
