@@ -65,6 +65,7 @@ AWS_ERRORS: dict[str, type[StoreError]] = {
     "ResourceInUseException": RequestRefused,
     "ConditionalCheckFailedException": RequestRefused,
     "TransactionConflictException": Throttled,
+    "TransactionCanceledException": TransactionCancelled,
     "IdempotentParameterMismatchException": RequestRefused,
 }
 """Every error code of the operations that we send; what is not here becomes RequestRefused and keeps its code."""

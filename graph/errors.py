@@ -16,6 +16,7 @@ GraphError
 │   ├── Required        a node would be left without a relationship that it needs
 │   ├── TooLarge        the write does not fit into one transaction, or an item into DynamoDB
 │   ├── WriteConflict   others write the same items, also after retries
+│   ├── KeyReused       the idempotency key belongs to another write
 │   └── RolledBack      another write of the same transaction is refused
 ├── BudgetExceeded      an answer would read more items than the read budget allows
 ├── ItemError           a stored attribute is not of the type that the model declares
@@ -167,6 +168,12 @@ class WriteConflict(WriteError):
     """Others write the same items all the time."""
 
     code = "WRITE_CONFLICT"
+
+
+class KeyReused(WriteError):
+    """The idempotency key was given with another write before."""
+
+    code = "IDEMPOTENCY_KEY_REUSED"
 
 
 class RolledBack(WriteError):

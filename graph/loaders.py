@@ -108,6 +108,8 @@ class Operation:
         """What a to-one relationship (type, field) of a node leads to, where the way there has shown it already."""
         self.collections: dict[tuple[str, str | None, KeyValue], Collection] = {}
         """What is known of partitions that were read together with their node, by table, index and partition key."""
+        self.idempotency_key: str | None = None
+        """The caller's key for all mutations of the operation, each by its name in the response."""
         self.group: Group | None = None
         """The mutations that become one transaction, under @transaction."""
         self._client = client

@@ -15,7 +15,8 @@ from graph.loaders import Operation
 from graph.model import ItemType, Model, TypeRef
 from graph.patterns import lookup_name
 from graph.writes import changing, creating, deleting
-from graph.writes.commit import Build, write
+from graph.writes.commit import Mutation, write
+from graph.writes.receipts import Receipt
 from graph.writes.writing import Writing
 from resolvers.fields import annotation, argument, resolver_field, value_field
 from resolvers.inputs import InputBuilder
@@ -25,6 +26,8 @@ from resolvers.write_inputs import WriteInputBuilder
 from resolvers.written import read_conditions, read_key, read_new, read_patch
 
 NULLABLE = TypeRef(False)
+KEY_ARGUMENT = "idempotencyKey"
+KEY_TEXT = "Write once however often this is sent: a key of the client's own for this one write, kept for a day."
 
 MakeObject = Callable[[str, list[StrawberryField], str | None], Any]
 Prepare = Callable[[Writing, Mapping[str, Any]], Any]
@@ -49,9 +52,10 @@ class MutationBuilder:
         deleted = self._payload(f"Delete{item.name}Payload", item, self._deleted_id(item), "as it was")
         create = argument("input", annotation(self._writes.create(item)), f"The new {item.name}.")
         key = argument("key", annotation(self._writes.key(item.name)), "Which one.")
-        yield self._field(f"create{item.name}", payload, [create], _create(item), f"Create a {item.name}.")
+        yield self._field(f"create{item.name}", item, payload, [create], _create(item), f"Create a {item.name}.")
         yield self._field(
             f"update{item.name}",
+            item,
             payload,
             [key, *self._changes(item), *self._conditions(item)],
             _update(item),
@@ -59,6 +63,7 @@ class MutationBuilder:
         )
         yield self._field(
             f"upsert{item.name}",
+            item,
             payload,
             [create],
             _upsert(item),
@@ -66,6 +71,7 @@ class MutationBuilder:
         )
         yield self._field(
             f"delete{item.name}",
+            item,
             deleted,
             [key, *self._cascade(item), *self._conditions(item)],
             _delete(item),
@@ -119,24 +125,46 @@ class MutationBuilder:
         return [value_field("deletedId", annotation(strawberry.ID), write_id, "The global id that is no more.")]
 
     def _field(
-        self, name: str, payload: Any, arguments: list[StrawberryArgument], prepare: Prepare, description: str
+        self,
+        name: str,
+        item: ItemType,
+        payload: Any,
+        arguments: list[StrawberryArgument],
+        prepare: Prepare,
+        description: str,
     ) -> StrawberryField:
         async def resolve(_: Any, operation: Operation, given: Mapping[str, Any], selection: Selection) -> Entity:
             async def build(writing: Writing) -> Any:
                 return await prepare(writing, given)
 
-            return await carry_out(operation, build)
+            mutation = Mutation(build, _receipt(operation, item, name, given, selection.response_name))
+            return await (operation.group.join(mutation) if operation.group else write(operation, mutation))
 
+        key = argument(KEY_ARGUMENT, annotation(strawberry.ID, NULLABLE), KEY_TEXT)
         return resolver_field(
-            name, annotation(payload, NULLABLE), resolve, self._model.possible, arguments, description
+            name, annotation(payload, NULLABLE), resolve, self._model.possible, [*arguments, key], description
         )
 
 
-async def carry_out(operation: Operation, build: Build) -> Entity:
-    """Write at once, or together with the others under @transaction."""
-    if operation.group is not None:
-        return await operation.group.join(build)
-    return await write(operation, build)
+def _receipt(
+    operation: Operation, item: ItemType, name: str, given: Mapping[str, Any], response_name: str
+) -> Receipt | None:
+    """Say what a mutation's receipt is known by, if it has an idempotency key: its own, or the whole operation's."""
+    own = given.get(KEY_ARGUMENT)
+    key = f"own {own}" if own else f"shared {operation.idempotency_key} {response_name}"
+    if not own and not operation.idempotency_key:
+        return None
+    asked = {argument: value for argument, value in given.items() if argument != KEY_ARGUMENT}
+    return Receipt(item, key, f"{name} {_text(asked)}")
+
+
+def _text(value: Any) -> str:
+    """Write arguments so that equal ones are equal texts."""
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{name!r}:{_text(value[name])}" for name in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_text, value)) + "]"
+    return repr(value)
 
 
 def _create(item: ItemType) -> Prepare:

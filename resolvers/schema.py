@@ -122,6 +122,7 @@ class Api:
             report_capacity=request.cost,
             consistent=definition.operation is OperationType.MUTATION,
         )
+        operation.idempotency_key = request.idempotency_key
         try:
             result = await self._run(document, request, operation, together=is_transaction(definition))
         finally:

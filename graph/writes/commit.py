@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from graph.client import MAX_TRIES, back_off, forget_failure
 from graph.entity import Entity
@@ -21,10 +22,19 @@ from graph.loaders import Operation
 from graph.transaction import Rule
 from graph.writes.draft import Draft
 from graph.writes.locks import Locks, Refused, break_stale, send
+from graph.writes.receipts import Receipt, add, answered
 from graph.writes.writing import Writing
 
 Build = Callable[[Writing], Awaitable[Draft | Entity]]
 """Puts one mutation into an attempt, and gives the item that is its result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """One mutation of a transaction: how it is built, and the receipt that makes it happen once."""
+
+    build: Build
+    receipt: Receipt | None = None
 
 
 class Blamed(Exception):
@@ -36,26 +46,26 @@ class Blamed(Exception):
         self.mutation = mutation
 
 
-async def write(operation: Operation, build: Build) -> Entity:
+async def write(operation: Operation, mutation: Mutation) -> Entity:
     """Carry one mutation out, as one transaction.
 
     Cost:   one TransactWriteItems, beside what building it reads.
     Raises: WriteError when it is refused, and nothing of it is done; InputError; StoreError.
     """
     try:
-        (written,) = await commit(operation, [build])
+        (written,) = await commit(operation, [mutation])
     except Blamed as blamed:
         raise blamed.error from None
     return written
 
 
-async def commit(operation: Operation, builds: list[Build]) -> list[Entity]:
+async def commit(operation: Operation, mutations: list[Mutation]) -> list[Entity]:
     """Build mutations and send them together, again and again while others change what they rest on. Raises Blamed."""
     locks = Locks(operation)
     try:
         for attempt in range(1, MAX_TRIES + 1):
             try:
-                return await _attempt(Writing(operation, locks), builds)
+                return await _attempt(Writing(operation, locks), mutations)
             except Refused as refused:
                 if (error := _error(refused)) is not None:
                     raise Blamed(error, refused.guard.mutation) from None
@@ -71,27 +81,40 @@ async def commit(operation: Operation, builds: list[Build]) -> list[Entity]:
         await locks.release()
 
 
-async def _attempt(writing: Writing, builds: list[Build]) -> list[Entity]:
+async def _attempt(writing: Writing, mutations: list[Mutation]) -> list[Entity]:
     results = []
-    for number, build in enumerate(builds):
+    for number, mutation in enumerate(mutations):
         writing.transaction.mutation = number
         try:
-            results.append(await build(writing))
+            results.append(await _result(writing, mutation))
         except GraphError as error:
             raise Blamed(error, number) from error
     writing.refuse_unmet()
+    written = [_as_written(writing, result) for result in results]
+    for mutation, entity in zip(mutations, written, strict=True):
+        if mutation.receipt is not None and writing.transaction.writes:
+            add(writing.transaction, writing.operation, mutation.receipt, entity)
     if writing.transaction.writes:
         await send(writing.operation, writing.transaction)
     writing.locks.done()
-    return [_as_written(writing, result) for result in results]
-
-
-def _as_written(writing: Writing, result: Draft | Entity) -> Entity:
-    """Give the item that a mutation results in, with what the transaction counted of it."""
     for key, change in writing.transaction.changes.items():
         if change.item is not None:
             # What was just written need not be read.
             writing.operation.prime_item(key, change.item)
+    return written
+
+
+async def _result(writing: Writing, mutation: Mutation) -> Draft | Entity:
+    """Build a mutation, unless a receipt says that it has been carried out."""
+    if mutation.receipt is not None:
+        found = await answered(writing.operation, mutation.receipt)
+        if found is not None:
+            return found
+    return await mutation.build(writing)
+
+
+def _as_written(writing: Writing, result: Draft | Entity) -> Entity:
+    """Give the item that a mutation results in, with what the transaction counted of it."""
     if isinstance(result, Entity):
         return result
     layout = result.layouts[0]
@@ -125,19 +148,19 @@ class Group:
     def __init__(self, operation: Operation, names: list[str]) -> None:
         self._operation = operation
         self._names = names
-        self._builds: list[Build] = []
+        self._mutations: list[Mutation] = []
         self._done: asyncio.Future[list[Entity]] = asyncio.get_running_loop().create_future()
         self._done.add_done_callback(forget_failure)
         self._task: asyncio.Task[None] | None = None
 
-    async def join(self, build: Build) -> Entity:
+    async def join(self, mutation: Mutation) -> Entity:
         """Add the next mutation, and wait for the transaction.
 
         Raises: WriteError, RolledBack where another one is at fault.
         """
-        number = len(self._builds)
-        self._builds.append(build)
-        if len(self._builds) == len(self._names):
+        number = len(self._mutations)
+        self._mutations.append(mutation)
+        if len(self._mutations) == len(self._names):
             self._task = asyncio.ensure_future(self._commit())
         await asyncio.wait([self._done])
         try:
@@ -158,6 +181,6 @@ class Group:
 
     async def _commit(self) -> None:
         try:
-            self._done.set_result(await commit(self._operation, self._builds))
+            self._done.set_result(await commit(self._operation, self._mutations))
         except Exception as error:
             self._done.set_exception(error)
