@@ -19,6 +19,7 @@ from graph.errors import (
     WriteError,
 )
 from graph.loaders import Operation
+from graph.model import Relationship
 from graph.transaction import Rule
 from graph.writes.draft import Draft
 from graph.writes.locks import Locks, Refused, break_stale, send
@@ -65,7 +66,7 @@ async def commit(operation: Operation, mutations: list[Mutation]) -> list[Entity
     try:
         for attempt in range(1, MAX_TRIES + 1):
             try:
-                return await _attempt(Writing(operation, locks), mutations)
+                return await _attempt(Writing(operation, locks, is_alone=len(mutations) == 1), mutations)
             except Refused as refused:
                 if (error := _error(refused)) is not None:
                     raise Blamed(error, refused.guard.mutation) from None
@@ -94,14 +95,34 @@ async def _attempt(writing: Writing, mutations: list[Mutation]) -> list[Entity]:
     for mutation, entity in zip(mutations, written, strict=True):
         if mutation.receipt is not None and writing.transaction.writes:
             add(writing.transaction, writing.operation, mutation.receipt, entity)
-    if writing.transaction.writes:
+    if writing.transaction.changes:
+        # One that writes nothing is sent as well: what the caller asks of the item is still to be decided.
         await send(writing.operation, writing.transaction)
     writing.locks.done()
+    _remember(writing)
+    return written
+
+
+def _remember(writing: Writing) -> None:
+    """Tell the loaders what was just written: it need not be read, and a global index may not show it yet."""
     for key, change in writing.transaction.changes.items():
         if change.item is not None:
-            # What was just written need not be read.
             writing.operation.prime_item(key, change.item)
-    return written
+    for draft in writing.created:
+        for relationship in writing.model.relationships.values():
+            if not relationship.many and not relationship.path and draft.type.name in relationship.item_types:
+                _prime(writing, relationship, draft)
+
+
+def _prime(writing: Writing, relationship: Relationship, draft: Draft) -> None:
+    """Tell a node what its to-one relationship leads to since a new item links it."""
+    node = draft.values.get(relationship.start)
+    if isinstance(node, (Draft, Entity)) and node.type.name == relationship.source:
+        key = node.key() if isinstance(node, Draft) else node.key
+        item = _as_written(writing, draft)
+        found = item if relationship.end is None else item.end(relationship.end)
+        if key is not None:
+            writing.operation.inverses[relationship.source, relationship.name, key] = found
 
 
 async def _result(writing: Writing, mutation: Mutation) -> Draft | Entity:

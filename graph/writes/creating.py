@@ -95,8 +95,8 @@ async def _put(writing: Writing, draft: Draft, at: InputPath, rule: Rule = Rule.
         await writing.check_node(draft, entry, at)
     await writing.count(None, draft, at)
     await writing.meet(draft, at)
+    writing.created.append(draft)
     if draft.type.is_node:
-        writing.created.append(draft)
         writing.require(draft, at)
 
 

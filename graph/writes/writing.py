@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -20,7 +20,7 @@ from graph.transaction import Guard, Rule, Transaction, shown
 from graph.writes.counters import shares
 from graph.writes.draft import Draft, Wanted, behind
 from graph.writes.guards import name_of, present, unchanged
-from graph.writes.locks import Locks
+from graph.writes.locks import Locks, send
 from graph.writes.stored import is_stored
 
 
@@ -41,8 +41,10 @@ class Writing:
     It may turn out to rest on what is no more: then another one begins, with the same locks.
     """
 
-    def __init__(self, operation: Operation, locks: Locks) -> None:
+    def __init__(self, operation: Operation, locks: Locks, *, is_alone: bool = True) -> None:
         self.operation = operation
+        self.is_alone = is_alone
+        """No other mutation is in the transaction."""
         self.model = operation.model
         self.locks = locks
         self.transaction = Transaction()
@@ -50,9 +52,17 @@ class Writing:
         self.seen: set[ItemKey] = set()
         """The items that are deleted or rewritten already: two ways may lead to one."""
         self.created: list[Draft] = []
-        """The nodes that the transaction creates: what comes after may name them."""
+        """The items that the transaction creates: what comes after may name the nodes among them."""
+        self.gone: set[ItemKey] = set()
+        """The items that the mutation deletes, in this transaction or in parts before it."""
         self._met: set[tuple[ItemKey, str]] = set()
         self._unmet: list[tuple[ItemKey, str, str, InputPath]] = []
+
+    async def part(self, build: Callable[[Writing], Awaitable[None]]) -> None:
+        """Send a part of a mutation that is too large for one transaction. Raises Refused, StoreError."""
+        part = Writing(self.operation, self.locks)
+        await build(part)
+        await send(self.operation, part.transaction)
 
     # --- reading ---
 
@@ -65,7 +75,7 @@ class Writing:
 
     def known(self, node: Entity) -> Draft | Entity:
         """Give the node that the transaction itself creates, where it is the one that is named."""
-        for draft in self.created:
+        for draft in self.created if node.type.is_node else ():
             if draft.type is node.type and all(draft.at(path) == value for path, value in node.paths.items()):
                 return draft
         return node
@@ -198,8 +208,7 @@ class Writing:
     def refuse_unmet(self) -> None:
         """Refuse to leave a node without what it needs. Raises Required."""
         for key, name, text, at in self._unmet:
-            change = self.transaction.changes.get(key)
-            if (key, name) not in self._met and not (change is not None and change.delete):
+            if (key, name) not in self._met and key not in self.gone:
                 raise Required(f"{text} ({shown(key)})", at)
 
 
