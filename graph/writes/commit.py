@@ -14,7 +14,6 @@ from graph.errors import (
     GraphError,
     NotFound,
     RolledBack,
-    VersionConflict,
     WriteConflict,
     WriteError,
 )
@@ -24,7 +23,7 @@ from graph.transaction import Rule
 from graph.writes.draft import Draft
 from graph.writes.locks import Locks, Refused, break_stale, send
 from graph.writes.receipts import Receipt, add, answered
-from graph.writes.writing import Writing
+from graph.writes.writing import Writing, other_version
 
 Build = Callable[[Writing], Awaitable[Draft | Entity]]
 """Puts one mutation into an attempt, and gives the item that is its result."""
@@ -156,9 +155,7 @@ def _error(refused: Refused) -> WriteError | None:
         case Rule.WHERE:
             return ConditionFailed(f"{guard.name} does not pass `where`", guard.at)
         case Rule.VERSION:
-            return VersionConflict(
-                f"{guard.name} has another version than `ifVersion`: read it again, and decide anew", guard.at
-            )
+            return other_version(guard.name, guard.at)
         case Rule.UNLOCKED | Rule.UNCHANGED:
             return None
 

@@ -14,12 +14,15 @@ from graph.transaction import Guard, Rule
 from graph.writes.counters import counters_of
 from graph.writes.draft import Draft, behind_keys
 from graph.writes.guards import name_of, present, unchanged
+from graph.writes.history import drop_versions, version_count
 from graph.writes.inward import linked
 from graph.writes.writing import Conditions, Writing
 
 SHOWN = 3
 MOST_AT_ONCE = 90
 """How many items the deletions of one transaction touch, with room for locks and checks."""
+
+FEW_VERSIONS = 50
 
 
 @dataclass(slots=True)
@@ -47,6 +50,8 @@ async def delete(writing: Writing, named: Entity, asked: Conditions, at: InputPa
     ]
     along = _Along()
     await _gather(writing, along, before, guards, at, cascade=cascade)
+    if writing.is_alone:
+        await _drop_in_parts(writing, along, at)
     if writing.is_alone and (along.is_cut or _weight(writing.model, along.items) > MOST_AT_ONCE):
         await _remove_in_parts(writing, along, at)
     if along.is_cut:
@@ -73,9 +78,25 @@ async def _remove_in_parts(writing: Writing, along: _Along, at: InputPath) -> No
         await writing.part(partial(_remove_all, items=part, at=at))
 
 
+async def _drop_in_parts(writing: Writing, along: _Along, at: InputPath) -> None:
+    """Delete the earlier versions of items that have too many for one transaction, the last ones left."""
+    for item, _ in along.items:
+        draft = Draft.of(item)
+        first, last = 1, version_count(draft)
+        while last - first >= FEW_VERSIONS:
+            numbers = range(first, first + FEW_VERSIONS)
+            await writing.part(partial(_drop, draft=draft, numbers=numbers, at=at))
+            writing.dropped[writing.key(item)] = first = numbers.stop
+
+
+async def _drop(writing: Writing, draft: Draft, numbers: range, at: InputPath) -> None:
+    drop_versions(writing, draft, numbers, at)
+
+
 def _weight(model: Model, items: list[tuple[Entity, list[Guard]]]) -> int:
     """Count the items that a transaction touches at most: those that go, their mirrors, and what counts them."""
     mirrors = sum(len({layout.mirror for layout in item.type.layouts}) for item, _ in items)
+    mirrors += sum(min(version_count(Draft.of(item)), FEW_VERSIONS) for item, _ in items)
     return mirrors + sum(len(list(counters_of(model, item.type))) for item, _ in items)
 
 
@@ -144,5 +165,6 @@ async def remove(writing: Writing, before: Entity, guards: list[Guard], at: Inpu
         else:
             key = writing.key(before)
             writing.transaction.delete(key, [*guards, *unchanged(before, key, attributes, at)], at)
+    drop_versions(writing, old, range(writing.dropped.get(writing.key(before), 1), version_count(old) + 1), at)
     await writing.count(old, None, at)
     await writing.release(old, at)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from graph.entity import UNKNOWN, Entity
-from graph.errors import ConditionFailed, InputPath, NotFound, Required
+from graph.errors import ConditionFailed, InputPath, NotFound, Required, VersionConflict
 from graph.expressions import Compare
 from graph.filters import NO_FILTER, Filter, holds, paths, push_down
 from graph.keys import Path
@@ -55,6 +55,8 @@ class Writing:
         """The items that the transaction creates: what comes after may name the nodes among them."""
         self.gone: set[ItemKey] = set()
         """The items that the mutation deletes, in this transaction or in parts before it."""
+        self.dropped: dict[ItemKey, int] = {}
+        """Of items whose versions went in parts: the first version that is left."""
         self._met: set[tuple[ItemKey, str]] = set()
         self._unmet: list[tuple[ItemKey, str, str, InputPath]] = []
 
@@ -144,7 +146,13 @@ class Writing:
         return any(True for _ in paths(push_down(asked.where, type_)[1]))
 
     def decide(self, read: Entity, key: ItemKey, asked: Conditions, at: InputPath) -> list[Guard]:
-        """Decide here what DynamoDB does not, and ask that what it was decided on stays so. Raises ConditionFailed."""
+        """Decide here what can be, and ask that what DynamoDB does not decide stays so.
+
+        Raises: ConditionFailed, VersionConflict.
+        """
+        known = read.at((read.type.version,)) if read.type.version else None
+        if asked.version is not None and asked.version != known:
+            raise other_version(name_of(read.type, key), (*at, "ifVersion"))
         _, rest = push_down(asked.where, read.type)
         if not holds(rest, read):
             raise ConditionFailed(f"{name_of(read.type, key)} does not pass `where`", (*at, "where"))
@@ -210,6 +218,11 @@ class Writing:
         for key, name, text, at in self._unmet:
             if (key, name) not in self._met and key not in self.gone:
                 raise Required(f"{text} ({shown(key)})", at)
+
+
+def other_version(name: str, at: InputPath) -> VersionConflict:
+    """Refuse a write of an item that has been written since the caller read it."""
+    return VersionConflict(f"{name} has another version than `ifVersion`: read it again, and decide anew", at)
 
 
 def describe(named: Entity) -> str:
