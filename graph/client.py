@@ -87,6 +87,8 @@ class Meter:
     capacity_units: float = 0.0
     items_read: int = 0
     retries: int = 0
+    blobs_read: int = 0
+    blobs_written: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     """Items that fit no type, by the place where they were met."""
 
@@ -99,6 +101,8 @@ class Meter:
             "capacityUnits": round(self.capacity_units, 3),
             "indexes": sorted({request.index for request in self.requests if request.index}),
         }
+        if self.blobs_read or self.blobs_written:
+            cost["blobs"] = {"read": self.blobs_read, "written": self.blobs_written}
         if self.retries:
             cost["retries"] = self.retries
         if self.skipped:

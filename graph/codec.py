@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from graph.scalars import LAST_SECOND, AttributeValue, date_time_to_epoch
+from graph.scalars import BASE64, LAST_SECOND, AttributeValue, date_time_to_epoch
 
 Read = Callable[[AttributeValue], Any]
 Write = Callable[[Any], AttributeValue]
@@ -48,6 +48,11 @@ def list_of(read: Read) -> Read:
         raise ValueError("type L, SS, NS or BS")
 
     return read_list
+
+
+def base64_text(value: AttributeValue) -> Any:
+    """Read a binary whose base64 is kept as text."""
+    return BASE64.check(value.get("S"))
 
 
 def map_of(fields: Callable[[], Mapping[str, tuple[str, Read]]]) -> Read:

@@ -133,7 +133,8 @@ class Entity:
         if not isinstance(found, Entity):
             return None
         if self.layout is not None and self.layout.copy == name and not found.wire:
-            copied = {entry.attribute for entry in found.type.fields.values()} & self.wire.keys()
+            # What is too large to be copied may have been copied before it was declared so.
+            copied = {entry.attribute for entry in found.type.fields.values() if not entry.blob} & self.wire.keys()
             # Where both have a field of one attribute, the item holds its own.
             copied -= {entry.attribute for entry in self.type.fields.values()}
             return Entity(self.model, found.type, wire=self.wire, holds=frozenset(copied), named=found.named)

@@ -20,7 +20,10 @@ GraphError
 │   └── RolledBack      another write of the same transaction is refused
 ├── BudgetExceeded      an answer would read more items than the read budget allows
 ├── ItemError           a stored attribute is not of the type that the model declares
+│   ├── BlobMissing     the object that an item points to is not there
+│   └── BlobDamaged     the object that an item points to is not what was written
 └── StoreError          DynamoDB did not do what was asked
+    ├── BlobUnavailable  the bucket of large values cannot be used
     ├── Throttled       capacity is used up, also after retries
     ├── Unavailable     no answer, or a fault on DynamoDB's side, also after retries
     ├── DeadlineExceeded  the operation's time is used up
@@ -194,10 +197,28 @@ class ItemError(GraphError):
     code = "BAD_ITEM_VALUE"
 
 
+class BlobMissing(ItemError):
+    """The object that holds a field's value is gone."""
+
+    code = "BLOB_MISSING"
+
+
+class BlobDamaged(ItemError):
+    """The object that holds a field's value is not the one that was written."""
+
+    code = "BLOB_DAMAGED"
+
+
 class StoreError(GraphError):
     """DynamoDB did not do what was asked."""
 
     code = "STORE_ERROR"
+
+
+class BlobUnavailable(StoreError):
+    """The bucket that holds large values, or the folder in its place, cannot be read or written."""
+
+    code = "BLOB_UNAVAILABLE"
 
 
 class Throttled(StoreError):

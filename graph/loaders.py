@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from aiodataloader import DataLoader, Loader
 
+from graph.blobs import BlobStore
 from graph.client import MAX_TRIES, Meter, Response, back_off, forget_failure
 from graph.errors import StoreError, TableMissing, Throttled
 from graph.keys import KeyValue
 from graph.model import Index, Model
+from graph.pointers import Pointers
 from graph.requests import (
     BatchGetItem,
     GetItem,
@@ -96,12 +98,22 @@ class Operation:
     outstanding has been answered (so that what the answers lead to can travel together), or after a short linger.
     """
 
-    def __init__(self, model: Model, client: Sender, limits: Limits, meter: Meter, *, consistent: bool = False) -> None:
+    def __init__(
+        self,
+        model: Model,
+        client: Sender,
+        limits: Limits,
+        meter: Meter,
+        *,
+        consistent: bool = False,
+        blobs: BlobStore | None = None,
+    ) -> None:
         self.model = model
         self.consistent = consistent
         """Read consistently wherever DynamoDB can: what a mutation reads must be what is there."""
         self.limits = limits
         self.meter = meter
+        self.pointers = Pointers(blobs, meter)
         self.now = int(time.time())
         """The second in which the operation began: what has expired by then is not there."""
         self.inverses: dict[tuple[str, str, ItemKey], Any] = {}
@@ -298,6 +310,7 @@ class Operation:
     async def close(self) -> None:
         """Cancel what is still under way: the client has gone, or its answer is complete."""
         self._items.cancel()
+        await self.pointers.close()
         tasks: list[asyncio.Future[Any]] = [*self._tasks, *self._pages.values()]
         for task in tasks:
             task.cancel()
@@ -311,8 +324,12 @@ def _key_of(item: Item, names: Iterable[str]) -> KeyAttributes:
 class Graph:
     """A model and the client that reads its tables: made once per process."""
 
-    def __init__(self, model: Model, client: Sender, limits: Limits | None = None) -> None:
+    def __init__(
+        self, model: Model, client: Sender, limits: Limits | None = None, blobs: BlobStore | None = None
+    ) -> None:
         self.model = model
+        self.blobs = blobs
+        """What keeps the values that are too large for the table; None where no model needs it."""
         self.limits = limits or Limits()
         self._client = client
 
@@ -322,7 +339,7 @@ class Graph:
         """Begin an operation with fresh loaders and its own deadline."""
         deadline = None if timeout_secs is None else asyncio.get_running_loop().time() + timeout_secs
         meter = Meter(report_capacity, deadline)
-        return Operation(self.model, self._client, self.limits, meter, consistent=consistent)
+        return Operation(self.model, self._client, self.limits, meter, consistent=consistent, blobs=self.blobs)
 
     async def send(self, request: Request, meter: Meter | None = None) -> Response:
         """Send a single request outside any operation. Raises StoreError."""

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from graph.keys import Path, Template
+from graph.packing import Blob
 from graph.periods import Period
 from graph.scalars import AttributeValue, Scalar
 
@@ -136,6 +137,7 @@ class Field:
     """A list that is stored as a set: of texts, numbers or binaries."""
     default: Default | None = None
     count: Count | None = None
+    blob: Blob | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,7 +143,7 @@ class Blob:
     def _content(self, plain: AttributeValue) -> bytes:
         if self.form is Form.BINARY:
             return base64.b64decode(plain["B"])
-        return (plain["S"] if self.form is Form.TEXT else _as_json(plain)).encode()  # type: ignore[no-any-return]
+        return (plain["S"] if self.form is Form.TEXT else _as_json(plain)).encode()
 
 
 def expand(content: bytes) -> bytes:

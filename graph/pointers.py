@@ -67,8 +67,8 @@ class Pointers:
             raise BlobMissing(f"{where}: expected it there, and it is gone. Restore it, or write the value again")
         if len(content) != pointer.bytes or hashlib.sha256(content).hexdigest() != pointer.sha256:
             raise BlobDamaged(
-                f"{where}: expected {pointer.bytes:,} bytes of the SHA-256 {pointer.sha256}, got others. Restore it, or "
-                "write the value again"
+                f"{where}: expected {pointer.bytes:,} bytes of the SHA-256 {pointer.sha256}, got others. Restore it, "
+                "or write the value again"
             )
         return content
 

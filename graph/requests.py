@@ -197,6 +197,7 @@ class Scan:
     limit: int | None = None
     start: KeyAttributes | None = None
     count: bool = False
+    consistent: bool = False
     operation = "Scan"
     index = None
 
@@ -206,7 +207,7 @@ class Scan:
         if self.segments > 1:
             parameters |= {"Segment": self.segment, "TotalSegments": self.segments}
         _add_reading(parameters, self, Placeholders())
-        return parameters
+        return parameters | _consistency(consistent=self.consistent)
 
 
 def _consistency(*, consistent: bool) -> dict[str, Any]:

@@ -21,15 +21,19 @@ MOST_ITEM_BYTES = 400 * 1024
 
 
 class Rule(Enum):
-    """What a guard asks of an item, in the order in which failures are told."""
+    """What a guard asks of an item, in the order in which failures are told.
 
+    First what another try may mend: until it is mended, the rest may fail for the same reason.
+    """
+
+    UNDONE = "there is no receipt that says that it is done"
+    UNLOCKED = "nobody is about to move or delete it"
+    UNCHANGED = "it is as it was read"
     ABSENT = "there is no such item"
     PRESENT = "there is such an item"
-    UNLOCKED = "nobody is about to move or delete it"
     VERSION = "it has the version that the caller expects"
     WHERE = "it passes the caller's condition"
     MIRRORED = "its mirror is there"
-    UNCHANGED = "it is as it was read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,12 @@ class Change:
     item: Mapping[str, AttributeValue] | None = None
     update: Update = NO_UPDATE
     delete: bool = False
+    is_moved: bool = False
+    """It is deleted here and put elsewhere, as it was read."""
+    is_linked: bool = False
+    """Something that the transaction writes names the item."""
+    rests_on: frozenset[str] = frozenset()
+    """The attributes on which those that name the item rest."""
 
     @property
     def writes(self) -> bool:
@@ -95,18 +105,19 @@ class Transaction:
     def _change(self, key: ItemKey, at: InputPath = ()) -> Change:
         return self.changes.setdefault(key, Change(key, at))
 
-    def check(self, key: ItemKey, guards: Iterable[Guard]) -> None:
-        """Ask something of an item; what the transaction itself puts there is as it must be.
+    def check(self, key: ItemKey, guards: list[Guard], rests_on: frozenset[str] = frozenset()) -> None:
+        """Ask something of an item that is named; what the transaction itself puts there is as it must be.
 
-        Raises: WriteError when the transaction deletes it.
+        Raises: WriteError when the transaction deletes it, or changes an attribute that the naming rests on.
         """
         change = self._change(key)
         if change.delete:
-            guard = next(iter(guards))
-            raise WriteError(
-                f"{guard.name} is deleted by the transaction that links it: leave out one of the two", guard.at
-            )
+            raise _linked(guards[0].name, "deleted", guards[0].at)
         if change.item is None:
+            if change.update.names & rests_on:
+                raise _linked(guards[0].name, "changed", guards[0].at)
+            change.is_linked = True
+            change.rests_on |= rests_on
             change.guards += self._asked(guards)
 
     def put(
@@ -118,7 +129,7 @@ class Transaction:
             raise _twice(at)
         if change.delete:
             # What is moved here takes the place of what leaves it, under the conditions for that to leave.
-            change.delete = False
+            change.delete = change.is_moved = False
         else:
             change.guards = self._asked(guards)
         counted = {name: added(item.get(name), delta) for name, delta in change.update.add.items()}
@@ -127,6 +138,8 @@ class Transaction:
     def update(self, key: ItemKey, update: Update, guards: Iterable[Guard] = (), at: InputPath = ()) -> None:
         """Change attributes of an item. Raises WriteError when it is written twice."""
         change = self._change(key, at)
+        if change.rests_on & update.names:
+            raise _linked(change.guards[0].name, "changed", at)
         merged = change.update.merged(update)
         if change.item is not None or change.delete or merged is None:
             raise _twice(at)
@@ -134,19 +147,31 @@ class Transaction:
         change.guards += self._asked(guards)
 
     def count(self, key: ItemKey, attribute: str, delta: Decimal, guards: Iterable[Guard] = ()) -> None:
-        """Add to a counter, which any part of the transaction may do; what is deleted counts no more."""
+        """Add to a counter, which any part of the transaction may do; what is deleted counts no more.
+
+        Raises: WriteError when the transaction moves the item, with the count that was read.
+        """
         change, number = self._change(key), {"N": number_text(delta)}
         if change.item is not None:
             change.item = {**change.item, attribute: added(change.item.get(attribute), number)}
+        elif change.is_moved:
+            raise _moved(key)
         elif not change.delete:
             self.update(key, Update(add={attribute: number}), guards)
 
-    def delete(self, key: ItemKey, guards: Iterable[Guard] = (), at: InputPath = ()) -> None:
-        """Delete an item; what was counted of it goes with it. Raises WriteError when it is written as well."""
+    def delete(self, key: ItemKey, guards: Iterable[Guard] = (), at: InputPath = (), *, is_moved: bool = False) -> None:
+        """Delete an item; what was counted of it goes with it. Raises WriteError when it is written or named as well.
+
+        One that `is_moved` is put elsewhere as it was read: then nothing may have been added to it either.
+        """
         change = self._change(key, at)
-        if change.item is not None or change.update.put or change.update.remove:
+        if change.is_linked:
+            raise _linked(change.guards[0].name, "moved" if is_moved else "deleted", at)
+        if change.item is not None or change.update.names - change.update.add.keys():
             raise _twice(at)
-        change.update, change.delete = NO_UPDATE, True
+        if is_moved and change.update:
+            raise _moved(key, at)
+        change.update, change.delete, change.is_moved = NO_UPDATE, True, is_moved
         change.guards += self._asked(guards)
 
     def request(self) -> TransactWriteItems:
@@ -178,6 +203,16 @@ class Transaction:
 def shown(key: ItemKey) -> str:
     """Write an item's key for a message."""
     return " / ".join(dict.fromkeys(str(value) for _, value in key[1]))
+
+
+def _linked(name: str, what: str, at: InputPath) -> WriteError:
+    return WriteError(f"{name} is {what} by the transaction that links it: send the two one after the other", at)
+
+
+def _moved(key: ItemKey, at: InputPath = ()) -> WriteError:
+    return WriteError(
+        f"the item {shown(key)} is moved by the transaction that adds to it: send the two one after the other", at
+    )
 
 
 def _twice(at: InputPath) -> WriteError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -30,15 +30,16 @@ class Update:
 
     def __bool__(self) -> bool:
         """Say whether anything changes."""
-        return any(self._names())
+        return bool(self.names)
 
-    def _names(self) -> Iterator[str]:
-        for names in (self.put, self.remove, self.add, self.append, self.discard):
-            yield from names
+    @property
+    def names(self) -> frozenset[str]:
+        """Give the attributes that change."""
+        return frozenset().union(self.put, self.remove, self.add, self.append, self.discard)
 
     def merged(self, other: Update) -> Update | None:
         """Make both changes in one; None when they change the same attribute, unless each adds to a number."""
-        both = set(self._names()) & set(other._names())
+        both = self.names & other.names
         if any("N" not in self.add.get(name, {}) or "N" not in other.add.get(name, {}) for name in both):
             return None
         sums = {name: added(self.add[name], other.add[name]) for name in both}

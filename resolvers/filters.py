@@ -55,7 +55,7 @@ def where_name(type_name: str) -> str:
 
 def is_filterable(model: Model, field: Field) -> bool:
     """Say whether a filter input offers a field."""
-    if field.kind is FieldKind.RELATIONSHIP:
+    if field.kind is FieldKind.RELATIONSHIP or field.blob is not None:
         return False
     if field.kind is FieldKind.REFERENCE:
         return len(field.refs) == 1

@@ -53,15 +53,15 @@ ERROR_CODES: Mapping[str, str] = {
 log = logging.getLogger(__name__)
 
 
-def build_schema(model: Model) -> strawberry.Schema:
-    """Build the Strawberry schema of a model."""
+def build_schema(model: Model, *, mutations: bool = True) -> strawberry.Schema:
+    """Build the Strawberry schema of a model; without mutations it only reads."""
     types = TypeBuilder(model)
     config = StrawberryConfig(auto_camel_case=False, scalar_map=SCALAR_MAP)
     return strawberry.Schema(
         types.query(),
-        types.mutation(),
+        types.mutation() if mutations else None,
         types=types.all_types(),
-        directives=[transaction_directive],
+        directives=[transaction_directive] if mutations else [],
         config=config,
     )
 
@@ -74,10 +74,17 @@ def print_sdl(model: Model) -> str:
 class Api:
     """The GraphQL API over one graph."""
 
-    def __init__(self, graph: Graph, *, timeout_secs: float | None = 30.0, introspection: bool = True) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        timeout_secs: float | None = 30.0,
+        introspection: bool = True,
+        mutations: bool = True,
+    ) -> None:
         self._graph = graph
         self._timeout_secs = timeout_secs
-        self._strawberry = build_schema(graph.model)
+        self._strawberry = build_schema(graph.model, mutations=mutations)
         self._schema: GraphQLSchema = self._strawberry._schema
         # Made once: rules made for each request would also keep graphql-core from caching anything by them.
         self._rules = specified_rules if introspection else (*specified_rules, NoSchemaIntrospectionCustomRule)

@@ -19,7 +19,7 @@ from graph.loaders import Operation
 from graph.model import EnumType, Field, FieldKind, Find, ItemType, Model, ObjectType, Relationship, TypeRef
 from graph.patterns import has_lookup, lookup_arguments, lookup_name
 from resolvers import connection, node
-from resolvers.fields import annotation, argument, input_field, resolver_field, value_field
+from resolvers.fields import Resolve, annotation, argument, input_field, resolver_field, value_field
 from resolvers.inputs import InputBuilder, definition, new_input
 from resolvers.mutation import MutationBuilder
 from resolvers.node import needs_of
@@ -126,6 +126,9 @@ class TypeBuilder:
         return annotation(self._classes[field.type.named], field.type)
 
     def _attribute(self, field: Field, entity_of: Callable[[Any], Entity]) -> StrawberryField:
+        if field.blob is not None and field.blob.bucket is not None:
+            return self._pointed(field, entity_of)
+
         def read(source: Any) -> Any:
             value = entity_of(source).value(field)
             assert value is not UNKNOWN, f"{field.name} was not asked for by the look-ahead"
@@ -133,12 +136,13 @@ class TypeBuilder:
 
         return value_field(field.name, self._annotation(field), read, field.description, field.deprecation_reason)
 
-    def _reference(self, field: Field, entity_of: Callable[[Any], Entity]) -> StrawberryField:
-        async def resolve(
-            source: Any, operation: Operation, _: Mapping[str, Any], selection: Selection
-        ) -> Entity | None:
-            return await lookups.reference(operation, entity_of(source), field.name, needs_of(selection))
+    def _pointed(self, field: Field, entity_of: Callable[[Any], Entity]) -> StrawberryField:
+        async def resolve(source: Any, operation: Operation, _: Mapping[str, Any], selection: Selection) -> Any:
+            return await operation.pointers.value(entity_of(source), field)
 
+        return self._resolved(field, resolve)
+
+    def _resolved(self, field: Field, resolve: Resolve) -> StrawberryField:
         return resolver_field(
             field.name,
             self._annotation(field),
@@ -147,6 +151,14 @@ class TypeBuilder:
             description=field.description,
             deprecation_reason=field.deprecation_reason,
         )
+
+    def _reference(self, field: Field, entity_of: Callable[[Any], Entity]) -> StrawberryField:
+        async def resolve(
+            source: Any, operation: Operation, _: Mapping[str, Any], selection: Selection
+        ) -> Entity | None:
+            return await lookups.reference(operation, entity_of(source), field.name, needs_of(selection))
+
+        return self._resolved(field, resolve)
 
     def _to_one(self, field: Field, pattern: Relationship) -> StrawberryField:
         async def resolve(
@@ -154,14 +166,7 @@ class TypeBuilder:
         ) -> Entity | None:
             return await reads.one(operation, pattern, source, needs_of(selection))
 
-        return resolver_field(
-            field.name,
-            self._annotation(field),
-            resolve,
-            self._model.possible,
-            description=field.description,
-            deprecation_reason=field.deprecation_reason,
-        )
+        return self._resolved(field, resolve)
 
     def _to_many(self, item: ItemType, field: Field, pattern: Relationship) -> StrawberryField:
         async def resolve(

@@ -162,4 +162,4 @@ def is_number(entry: Field) -> bool:
 
 def is_list(entry: Field) -> bool:
     """Say whether a field holds a list or a set."""
-    return entry.kind is FieldKind.ATTRIBUTE and entry.type.of is not None
+    return entry.kind is FieldKind.ATTRIBUTE and entry.type.of is not None and entry.blob is None

@@ -137,7 +137,7 @@ def _value(entry: Field, content: Any, at: InputPath) -> Any:
     try:
         value = _checked(entry, plain)
         if value is not None and not (entry.is_set and not value):
-            entry.write(value)
+            (entry.write if entry.blob is None else entry.blob.write_plain)(value)
     except (ValueError, ArithmeticError) as expected:
         raise _refused(at, f"is {plain!r}: expected {expected}") from None
     return value

@@ -9,13 +9,14 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from graph.blobs import FolderStore, S3Store
 from graph.client import BotoTransport, Client
 from graph.errors import AccessRefused, ModelError, StoreError, TableMissing
 from graph.imagined import READ_UNIT_BYTES, ImaginedTable, explanation
@@ -31,7 +32,9 @@ from resolvers.sdl import compile_model
 from server.app import build_app, serve
 from server.demo import prepare
 from server.engine import Engine, EngineFailed, EngineMissing
+from server.maintenance import add_maintenance
 from server.settings import Settings, SettingsError, all_settings, load_settings
+from server.sweep import add_arguments, sweep
 
 PARTITION_READ_UNITS = 3000
 SHARD_PADDING = 1.15
@@ -39,6 +42,8 @@ SHARD_PADDING = 1.15
 FAILED = 1
 MISUSED = 2
 LOCAL_REGION = "eu-central-1"
+BLOBS = Path(".data/blobs")
+"""Where the demo keeps large values."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -63,7 +68,7 @@ def _fail(message: str, code: int) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tablegraph", description="A GraphQL API over a graph-shaped DynamoDB table.")
     commands = parser.add_subparsers(required=True, metavar="command")
-    _command(commands, "serve", _serve, "serve an existing table; nothing is created or written", settings=True)
+    _command(commands, "serve", _serve, "serve an existing table; no table is created", settings=True)
     demo = _command(commands, "demo", _demo, "serve a model on the local engine, with its demo data", settings=True)
     demo.add_argument(
         "--data", type=Path, action="append", default=[], metavar="FILE", help="items to load (.jsonl, .py)"
@@ -81,6 +86,9 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument(
         "--item-bytes", type=int, default=400, metavar="N", help="size that every item is taken to have"
     )
+    text = "delete the objects of large values that nothing points to"
+    add_arguments(_command(commands, "sweep", _sweep, text, settings=True))
+    add_maintenance(commands, _command, _on_table)
     shards = commands.add_parser("shards", help="compute how many shards a hot partition needs")
     shards.set_defaults(run=_shards)
     shards.add_argument("--items", type=float, required=True, help="items of the type in the table, like 3e6")
@@ -113,9 +121,11 @@ def _graph(model: Model, transport: BotoTransport, settings: Settings) -> Graph:
         default_page_size=settings.default_page_size,
         max_page_size=settings.max_page_size,
         read_budget=settings.read_budget,
+        max_cascade=settings.max_cascade,
         linger_secs=settings.batch_linger_secs,
     )
-    return Graph(model, Client(transport, settings.max_in_flight), limits)
+    blobs = FolderStore(settings.blobs) if settings.blobs else S3Store()
+    return Graph(model, Client(transport, settings.max_in_flight), limits, blobs)
 
 
 def _schema(_: argparse.Namespace, settings: Settings) -> int:
@@ -168,11 +178,33 @@ def _shards(options: argparse.Namespace, _: Settings) -> int:
     return 0
 
 
+def _sweep(options: argparse.Namespace, settings: Settings) -> int:
+    transport = BotoTransport(settings.endpoint_url, _region(settings), settings.max_in_flight)
+    graph = _graph(_model(settings), transport, settings)
+    asyncio.run(sweep(graph, options.older_than, dry_run=options.dry_run))
+    return 0
+
+
 def _serve(_: argparse.Namespace, settings: Settings) -> int:
     model = _model(settings)
     transport = BotoTransport(settings.endpoint_url, _region(settings), settings.max_in_flight)
     asyncio.run(_compare(_graph(model, transport, settings)))
     return _run(model, transport, settings, list(example_queries(model)))
+
+
+def _on_table(settings: Settings, work: Callable[[Graph], Awaitable[int]]) -> int:
+    """Do something with the tables of a model, once they are known to fit it, and give the exit code."""
+    transport = BotoTransport(settings.endpoint_url, _region(settings), settings.max_in_flight)
+    graph = _graph(_model(settings), transport, settings)
+
+    async def run() -> int:
+        await _compare(graph)
+        return await work(graph)
+
+    try:
+        return asyncio.run(run())
+    finally:
+        transport.close()
 
 
 def _region(settings: Settings) -> str | None:
@@ -207,7 +239,12 @@ def _run(model: Model, transport: BotoTransport, settings: Settings, tabs: list[
     # A graph of its own: the slots of a client belong to one event loop, and that of the server begins only now.
     graph = _graph(model, transport, settings)
     settings = replace(settings, title=settings.title or next(iter(model.tables)))
-    api = Api(graph, timeout_secs=settings.operation_timeout_secs, introspection=settings.introspection)
+    api = Api(
+        graph,
+        timeout_secs=settings.operation_timeout_secs,
+        introspection=settings.introspection,
+        mutations=settings.mutations,
+    )
     try:
         return serve(build_app(api, settings, tabs), settings)
     finally:
@@ -216,6 +253,7 @@ def _run(model: Model, transport: BotoTransport, settings: Settings, tabs: list[
 
 def _demo(options: argparse.Namespace, settings: Settings) -> int:
     model = _model(settings)
+    settings = replace(settings, blobs=settings.blobs or BLOBS)
     tabs = _read_queries(options.queries) if options.queries else list(example_queries(model))
     if endpoint := settings.endpoint_url or os.environ.get("AWS_ENDPOINT_URL_DYNAMODB"):
         return _serve_demo(model, endpoint, None, options, settings, tabs)

@@ -101,6 +101,10 @@ class Settings:
     endpoint_url: str | None = field(
         default=None, metadata=_about("URL of DynamoDB, in place of the region's own; for local engines.", _url)
     )
+    blobs: Path | None = field(
+        default=None,
+        metadata=_about("Folder that holds the buckets of `@blob`, in place of S3; for local use.", Path),
+    )
     title: str = field(default="", metadata=_about("Name shown by GraphiQL, which keeps its tabs apart by it."))
     host: str = field(
         default="127.0.0.1", metadata=_about("Address to listen on; 0.0.0.0 is every IPv4 address of the machine.")
@@ -112,6 +116,9 @@ class Settings:
     introspection: bool = field(
         default=True, metadata=_about("Whether clients may read the schema by introspection.", _flag)
     )
+    mutations: bool = field(
+        default=True, metadata=_about("Whether the API writes; without, it has no mutations at all.", _flag)
+    )
     max_body_bytes: int = field(
         default=1_000_000, metadata=_about("Largest request body, in bytes; a larger one gets 413.", _whole(1))
     )
@@ -121,6 +128,9 @@ class Settings:
     max_page_size: int = field(default=1000, metadata=_about("Most edges that one page may ask for.", _whole(1)))
     read_budget: int = field(
         default=5000, metadata=_about("Most items evaluated for one connection page under a filter.", _whole(1))
+    )
+    max_cascade: int = field(
+        default=1000, metadata=_about("Most items that go along with one mutation besides its own.", _whole(1))
     )
     operation_timeout_secs: float = field(
         default=30.0, metadata=_about("Time for one operation, in seconds.", _seconds(zero=False))

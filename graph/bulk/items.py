@@ -30,6 +30,7 @@ class Placed:
     key: tuple[str, ...]
     item: Item
     size_bytes: int
+    line: int = 0
     tries: int = 0
 
 
@@ -140,8 +141,12 @@ def placed(table: Table, name: str, item: Item) -> Placed:
     size_bytes = item_bytes(item)
     if size_bytes > MOST_ITEM_BYTES:
         raise InputError(f"makes an item of {size_bytes:,} bytes: expected at most {MOST_ITEM_BYTES:,}")
-    key = tuple(_key_text(item[attribute]) for attribute in table.key_attributes)
-    return Placed(name, (name, *key), item, size_bytes)
+    return Placed(name, key_of(name, table.key_attributes, item), item, size_bytes)
+
+
+def key_of(table: str, names: tuple[str, ...], item: Item) -> tuple[str, ...]:
+    """Give what tells an item's key from those of all others."""
+    return (table, *(_key_text(item[name]) for name in names))
 
 
 def _key_text(value: Mapping[str, Any]) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from typing import Any
@@ -58,7 +59,7 @@ class Finding:
     field: str
     expected: str
     found: str
-    mend: Mend | None = field(default=None, compare=False, repr=False)
+    mend: Mend | None = dataclasses.field(default=None, compare=False, repr=False)
 
     def line(self) -> str:
         """Write the finding on one line."""
@@ -89,7 +90,7 @@ def told(value: AttributeValue | None) -> str:
         return "nothing"
     if "N" in value:
         return str(value["N"])
-    return orjson.dumps(value["S"] if "S" in value else value).decode()
+    return orjson.dumps(value.get("S", value)).decode()
 
 
 def same(left: AttributeValue | None, right: AttributeValue | None) -> bool:

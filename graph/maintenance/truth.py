@@ -14,6 +14,7 @@ from graph.entity import Entity, read_entity
 from graph.errors import ItemError, KeyValueError
 from graph.keys import Path, Variable
 from graph.model import Field, FieldKind, Layout, Model, TypeRef
+from graph.packing import Stored
 from graph.requests import Item, key_value
 from graph.scalars import AttributeValue
 from graph.writes.draft import written
@@ -107,10 +108,12 @@ class _Finder:
         return value
 
     def _scalar(self, entry: Field) -> Any:
-        value = self._bare.value(entry)
+        value, held = self._bare.value(entry), self._held.get((entry.name,))
         if value is None:
-            return self._entity.value(entry)
-        held = self._held.get((entry.name,))
+            return self._entity.value(entry) if held is None else held[1]
+        if entry.blob is not None:
+            # It has been looked into; what it is compared by, and kept as, is the attribute.
+            return Stored(self._entity.wire[entry.attribute])
         if held is None or entry.attribute in self._keys or entry.attribute not in self._entity.wire:
             return value
         variable, from_key = held

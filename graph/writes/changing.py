@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import zip_longest
 from typing import Any
@@ -15,6 +15,7 @@ from graph.requests import Item, ItemKey
 from graph.sources import together
 from graph.transaction import Guard, Rule, shown
 from graph.updates import Update
+from graph.writes.blobs import store_blobs
 from graph.writes.counters import counters_of
 from graph.writes.defaults import moment
 from graph.writes.draft import Draft, behind, behind_keys, keys_made_of, paths_of, ref_text, refuse_unfit
@@ -56,6 +57,7 @@ async def update(writing: Writing, named: Entity, patch: Patch, asked: Condition
     """
     patch = _stamped(writing, named.type, patch)
     key = named.key
+    patch = replace(patch, put=await store_blobs(writing.operation, named.type, patch.put, key or named.paths))
     is_plain_ = is_plain(writing.model, named.type, patch)
     if key is not None and is_plain_ and not writing.must_decide(named.type, asked):
         return _update_plainly(writing, named, key, patch, asked, at)
@@ -236,7 +238,7 @@ def _rewrite_first(
         )
     else:
         guards = [*guards, *unchanged(before, old_key, before.wire.keys() - {LOCK}, at)]
-        writing.transaction.delete(old_key, guards, at)
+        writing.transaction.delete(old_key, guards, at, is_moved=True)
         writing.transaction.put(key, item, [absent(after.type, key, writing.operation.now, at)], at)
     if after.type.version in changed:
         keep_version(writing, after, item, at)

@@ -156,7 +156,7 @@ def _error(refused: Refused) -> WriteError | None:
             return ConditionFailed(f"{guard.name} does not pass `where`", guard.at)
         case Rule.VERSION:
             return other_version(guard.name, guard.at)
-        case Rule.UNLOCKED | Rule.UNCHANGED:
+        case Rule.UNDONE | Rule.UNLOCKED | Rule.UNCHANGED:
             return None
 
 
@@ -178,7 +178,7 @@ class Group:
         """
         number = len(self._mutations)
         self._mutations.append(mutation)
-        if len(self._mutations) == len(self._names):
+        if len(self._mutations) == len(self._names) and not self._done.done():
             self._task = asyncio.ensure_future(self._commit())
         await asyncio.wait([self._done])
         try:

@@ -13,6 +13,7 @@ from graph.lookups import by_keys
 from graph.model import FieldKind, ItemType, Model
 from graph.sources import together
 from graph.transaction import Rule
+from graph.writes.blobs import store_blobs
 from graph.writes.changing import Patch, change
 from graph.writes.defaults import initial
 from graph.writes.draft import Draft, behind, paths_of, refuse_unfit
@@ -85,6 +86,7 @@ async def _draft(writing: Writing, new: NewItem) -> Draft:
     draft = Draft(writing.model, new.type, values)
     refuse_unfit(draft)
     await writing.complete(draft, behind(writing.model, draft, new.type.fields), new.at)
+    draft.values = await store_blobs(writing.operation, new.type, draft.values, draft.key())
     return draft
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from graph.entity import Entity
-from graph.errors import HasEdges, InputPath, TooLarge
+from graph.errors import HasEdges, InputPath, NotFound, TooLarge, WriteError
 from graph.model import Inward, ItemType, Model
 from graph.requests import ItemKey
 from graph.sources import together
@@ -43,6 +43,8 @@ async def delete(writing: Writing, named: Entity, asked: Conditions, at: InputPa
     """
     before = await writing.read(named, at)
     key = writing.key(before)
+    if key in writing.gone:
+        raise NotFound(f"there is no {name_of(before.type, key)} any more: the same transaction deletes it", at)
     guards = [
         present(before.type, key, writing.operation.now, at),
         *writing.conditions(before.type, key, asked, at),
@@ -110,8 +112,12 @@ async def _gather(
 ) -> None:
     """Find what goes along with an item, and lock the nodes among it. Raises HasEdges."""
     key = writing.key(before)
-    if key in writing.seen:
+    if key in writing.gone:
         return
+    if key in writing.seen:
+        raise WriteError(
+            f"{name_of(before.type, key)} is changed by the transaction that deletes it: leave out one of the two", at
+        )
     writing.seen.add(key)
     writing.gone.add(key)
     inward = writing.model.inward.get(before.type.name, ()) if before.type.is_node else ()
@@ -120,7 +126,7 @@ async def _gather(
     most = writing.operation.limits.max_cascade if cascade else SHOWN
     groups = await together([linked(writing.operation, way, before, most, is_cut_short=True) for way in inward])
     for way, group in zip(inward, groups, strict=True):
-        found = [item for item in group if not _is_seen(writing, item)]
+        found = [item for item in group if writing.key(item) not in writing.gone]
         if found and not (cascade and may_go_along(writing.model, way)):
             raise _linked(before.type, key, way, found, at)
         along.is_cut |= cascade and len(group) == most
@@ -128,11 +134,6 @@ async def _gather(
             guard = present(item.type, writing.key(item), writing.operation.now, at, Rule.UNCHANGED)
             await _gather(writing, along, item, [guard], at, cascade=cascade)
     along.items.append((before, guards))
-
-
-def _is_seen(writing: Writing, item: Entity) -> bool:
-    change = writing.transaction.changes.get(writing.key(item))
-    return writing.key(item) in writing.seen or (change is not None and change.delete)
 
 
 def may_go_along(model: Model, way: Inward) -> bool:

@@ -22,6 +22,7 @@ from graph.keys import (
     shard_path,
 )
 from graph.model import Field, FieldKind, ItemType, Layout, Model
+from graph.packing import Stored
 from graph.planner import shard_of
 from graph.requests import Item, ItemKey, key_attribute, key_value
 from graph.scalars import AttributeValue
@@ -46,7 +47,7 @@ class Draft:
     def of(cls, entity: Entity) -> Draft:
         """Take an item as it was read, with the nodes that were loaded for its references."""
         values = {
-            field.name: entity.value(field) if field.kind is FieldKind.ATTRIBUTE else entity.reference(field)
+            field.name: _as_read(entity, field) if field.kind is FieldKind.ATTRIBUTE else entity.reference(field)
             for field in entity.type.fields.values()
             if field.kind is not FieldKind.RELATIONSHIP
         }
@@ -224,6 +225,12 @@ def paths_of(template: Template) -> Iterator[Path]:
     for part in template.parts:
         if not isinstance(part, Literal) and part.path is not None:
             yield part.path
+
+
+def _as_read(entity: Entity, field: Field) -> Any:
+    """Give a value as it was read; a large one is not looked into, for it is kept or written anew as a whole."""
+    is_opaque = field.blob is not None and field.attribute in entity.wire
+    return Stored(entity.wire[field.attribute]) if is_opaque else entity.value(field)
 
 
 def _type_name(value: Any) -> str | None:

@@ -67,7 +67,6 @@ def blamed(guards: Iterable[Guard], item: Mapping[str, Any]) -> Guard:
     """Find the guard that an item does not pass, of several the one that is told first."""
     ordered = sorted(guards, key=lambda guard: list(Rule).index(guard.rule))
     failed = [guard for guard in ordered if not _passes(guard.condition, item)]
-    # What lies there now may have been written since: then the last suspect is a change, which is worth another try.
     return failed[0] if failed else ordered[-1]
 
 

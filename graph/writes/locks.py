@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from graph.entity import Entity
-from graph.errors import GraphError, InputPath, TransactionCancelled
+from graph.errors import DeadlineExceeded, GraphError, InputPath, TransactionCancelled, Unavailable
 from graph.expressions import Compare
 from graph.loaders import Operation
 from graph.model import ItemType
@@ -22,7 +22,7 @@ from graph.transaction import Guard, Rule, Transaction
 from graph.updates import Update
 from graph.writes.guards import LOCK, blamed, locked, name_of, present, unlocked
 
-LEASE_SECS = 10.0
+LEASE_SECS = 3.0
 
 
 class Locks:
@@ -89,6 +89,10 @@ async def send(operation: Operation, transaction: Transaction) -> None:
             for number, item in error.items.items()
         ]
         raise min(refused, key=lambda one: list(Rule).index(one.guard.rule)) from None
+    except (Unavailable, DeadlineExceeded) as error:
+        raise type(error)(
+            f"{error}. Whether the write was done is not known: look, or send it again with the same idempotency key"
+        ) from error
 
 
 async def break_stale(operation: Operation, refused: Refused) -> None:

@@ -22,11 +22,13 @@ def is_stored(model: Model, type_: ItemType, field: Field) -> bool:
 def copied_fields(model: Model, layout: Layout, end: ItemType) -> Iterator[Field]:
     """List the fields of an end that the items of a layout hold a copy of: those that its own item stores.
 
-    A counter is not copied, for every write of what it counts would have to rewrite all copies.
+    A counter is not copied, for every write of what it counts would have to rewrite all copies, and neither is what is
+    too large for that.
     """
     taken = own_attributes(model, layout)
     for field in end.fields.values():
-        is_value = field.kind is not FieldKind.RELATIONSHIP and field.count is None and field.name != end.version
+        is_value = field.kind is not FieldKind.RELATIONSHIP and field.count is None and field.blob is None
+        is_value = is_value and field.name != end.version
         if is_value and field.attribute not in taken and is_stored(model, end, field):
             yield field
 

@@ -19,7 +19,7 @@ from graph.requests import ItemKey
 from graph.transaction import Guard, Rule, Transaction, shown
 from graph.writes.counters import shares
 from graph.writes.draft import Draft, Wanted, behind
-from graph.writes.guards import name_of, present, unchanged
+from graph.writes.guards import LOCK, name_of, present, unchanged
 from graph.writes.locks import Locks, send
 from graph.writes.stored import is_stored
 
@@ -123,12 +123,15 @@ class Writing:
         at = (*at, entry.name)
         key = await self.key_of(node, at)
         guards = [present(node.type, key, self.operation.now, at), self.locks.free(node.type, key, at)]
+        # A node that the transaction itself writes is named as it will be.
+        rests_on = frozenset() if isinstance(node, Draft) else frozenset((LOCK,))
         if isinstance(node, Entity) and node.holds is None:
             used = {path[0] for path in behind(self.model, draft, draft.type.fields).get(entry.name, ())}
             fields = [node.type.fields[name] for name in used]
             stored = {entry.attribute for entry in fields if is_stored(self.model, node.type, entry)}
             guards += unchanged(node, key, stored, at)
-        self.transaction.check(key, guards)
+            rests_on |= stored
+        self.transaction.check(key, guards, rests_on)
 
     def conditions(self, type_: ItemType, key: ItemKey, asked: Conditions, at: InputPath) -> list[Guard]:
         """Make the guards of the caller's conditions, as far as DynamoDB decides them."""

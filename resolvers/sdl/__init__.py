@@ -6,6 +6,7 @@ from graphql import Source
 
 from graph.model import Model, ObjectType
 from resolvers.sdl.arguments import Arguments
+from resolvers.sdl.blobs import Blobs
 from resolvers.sdl.checks import Checks
 from resolvers.sdl.declarations import Declarations, declare
 from resolvers.sdl.document import read_document
@@ -85,6 +86,7 @@ def _build(declared: Declarations, report: Report, table: str | None) -> Model:
     finds = Finds(declared, arguments, tables, items, report).all()
     relationships = Relationships(declared, tables, items, report).all()
     Upkeep(declared, items, relationships, report).check()
+    Blobs(declared, items, report).check()
     lookups = Lookups(declared, tables, items, report).all()
     rivals = Rivals(declared, tables, items, report).all()
     check_names(declared, report)

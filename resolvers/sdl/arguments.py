@@ -46,6 +46,13 @@ class Arguments:
                 "out searches by nothing. Remove it",
             )
             return None
+        if item.fields[name].blob is not None:
+            self._report.add(
+                node,
+                f"{where}: `{item.name}.{name}` has @blob, and what is compressed or lies elsewhere cannot be searched "
+                "by: expected a field without. Search by another field, or remove @blob",
+            )
+            return None
         path, scalar = self._searched(item, name)
         if scalar is None:
             self._report.add(

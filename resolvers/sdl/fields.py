@@ -8,7 +8,10 @@ from graph import codec
 from graph.codec import Read, Write
 from graph.keys import Template
 from graph.model import Field, FieldKind, ObjectType, TypeRef
+from graph.packing import Blob
 from graph.requests import key_attribute
+from graph.scalars import BASE64
+from resolvers.sdl.blobs import blob_of
 from resolvers.sdl.declarations import Declarations, DeclaredField, DeclaredType, Directive, deprecation
 from resolvers.sdl.report import Report, listed
 from resolvers.sdl.templates import Templates, Written
@@ -61,6 +64,7 @@ class Fields:
         self._check_name(type_, field)
         self._check_kind(type_, field, kind)
         refs = self._refs(field, use) if kind is FieldKind.REFERENCE else {}
+        blob = self._blob(field, case) if kind is FieldKind.ATTRIBUTE else None
         self._check_directives(type_, field, kind)
         if field.node.arguments:
             self._report.add(
@@ -74,14 +78,15 @@ class Fields:
             kind,
             ATTRIBUTE_CASES[case](field.name) if attribute is None else attribute,
             self._templates.scalar(field.type.named),
-            self._reader(field.type, case) if kind is FieldKind.ATTRIBUTE else lambda value: value,
+            self._field_reader(field, kind, blob, case),
             refs,
             field.description,
             deprecation(field.node),
-            self._writer(field, kind, case),
+            self._writer(field, kind, case) if blob is None else blob.write,
             is_set=_is_set(field),
             default=default_of(field),
             count=count_of(field),
+            blob=blob,
         )
 
     # --- what a field may be, and where ---
@@ -239,15 +244,27 @@ class Fields:
                 refs[member] = ref
         return refs
 
-    def _reader(self, type_: TypeRef, case: str) -> Read:
-        if type_.of is not None:
-            return codec.list_of(codec.optional(self._reader(type_.of, case)))
-        scalar = self._templates.scalar(type_.name)
-        return scalar.read if scalar is not None else codec.map_of(lambda: self._map_readers(type_.name, case))
+    def _blob(self, field: DeclaredField, case: str) -> Blob | None:
+        read, write = self._reader(field.type, case), self._type_writer(field.type, case)
+        return blob_of(field, read, write, self._reader(field.type, case, of_json=True))
 
-    def _map_readers(self, name: str, case: str) -> dict[str, tuple[str, Read]]:
+    def _field_reader(self, field: DeclaredField, kind: FieldKind, blob: Blob | None, case: str) -> Read:
+        if blob is not None:
+            return blob.read
+        return self._reader(field.type, case) if kind is FieldKind.ATTRIBUTE else lambda value: value
+
+    def _reader(self, type_: TypeRef, case: str, *, of_json: bool = False) -> Read:
+        if type_.of is not None:
+            return codec.list_of(codec.optional(self._reader(type_.of, case, of_json=of_json)))
+        scalar = self._templates.scalar(type_.name)
+        if scalar is None:
+            return codec.map_of(lambda: self._map_readers(type_.name, case, of_json=of_json))
+        # JSON has no binaries: what was made of it has their text.
+        return codec.base64_text if of_json and scalar is BASE64 else scalar.read
+
+    def _map_readers(self, name: str, case: str, *, of_json: bool) -> dict[str, tuple[str, Read]]:
         return {
-            field.name: (field.attribute, codec.optional(field.read))
+            field.name: (field.attribute, codec.optional(self._reader(field.type, case, of_json=of_json)))
             for field in self.nested(name, case).fields.values()
         }
 

@@ -85,6 +85,9 @@ directive @version on FIELD_DEFINITION
 """What the field is when a write does not say: the time, or a new UUID."""
 directive @default(now: Moment, uuid: Boolean! = false) on FIELD_DEFINITION
 
+"""A value that may be large: compressed, and with more than `over` bytes an object in a bucket of S3."""
+directive @blob(gzip: Boolean! = false, s3: String, over: Int) on FIELD_DEFINITION
+
 """The second from which on the item no longer exists: DynamoDB deletes it some time later."""
 directive @ttl on FIELD_DEFINITION
 
@@ -103,7 +106,7 @@ SCALAR_NAMES = ("ID", "String", "Int", "Float", "Boolean", "DateTime", "Date", "
 
 DIRECTIVE_NAMES = (
     *("table", "index", "node", "edge", "indexed", "relationship", "attribute", "find"),
-    *("count", "version", "default", "history", "ttl"),
+    *("count", "version", "default", "history", "ttl", "blob"),
 )
 
 RESERVED_TYPES = {

@@ -1,0 +1,50 @@
+"""`tablegraph sweep`: the objects of large values that nothing points to are deleted."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from datetime import UTC, datetime, timedelta
+
+from graph.loaders import Graph
+from graph.sweep import delete, orphans
+
+LEAST_AGE = timedelta(hours=1)
+"""Far more than a mutation takes from its first object to the item that points to it."""
+_UNITS = {"d": "days", "h": "hours", "m": "minutes"}
+
+
+def age(text: str) -> timedelta:
+    """Read an age like 1d, 12h or 90m. Raises ArgumentTypeError."""
+    match = re.fullmatch(r"(\d{1,6})([dhm])", text, re.ASCII)
+    found = timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else timedelta()
+    if found < LEAST_AGE:
+        raise argparse.ArgumentTypeError(
+            f"expected an age of an hour or more, like 1d, 12h or 90m, got {text!r}: what is younger may be pointed to "
+            "any moment"
+        )
+    return found
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "--older-than",
+        type=age,
+        default=timedelta(days=1),
+        metavar="AGE",
+        help="leave alone what is younger: 1d, 12h, 90m (default: 1d)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
+
+
+async def sweep(graph: Graph, older_than: timedelta, *, dry_run: bool) -> None:
+    """Find orphans, and delete them unless it is a dry run; say so. Raises StoreError."""
+    found = await orphans(graph, datetime.now(UTC) - older_than)
+    for entry in found:
+        sys.stdout.write(f"{entry.bucket}/{entry.key}  {entry.bytes:,} bytes  {entry.modified:%Y-%m-%d %H:%M}\n")
+    if not dry_run:
+        await delete(graph, found)
+    done = "would be deleted" if dry_run else "deleted"
+    sys.stdout.write(f"{len(found)} objects with {sum(entry.bytes for entry in found):,} bytes {done}\n")
