@@ -16,9 +16,10 @@ from graph.loaders import Operation
 from graph.lookups import Needs, load
 from graph.merge import MergeSource
 from graph.model import FieldKind, Find, Projection, Relationship
+from graph.partition import RangeSource
 from graph.planner import Plan, plan
 from graph.scan import ScanSource
-from graph.sources import Entry, Keep, RangeSource, Sieve, Source, together
+from graph.sources import Entry, Keep, Sieve, Source, together
 
 NOTHING = MergeSource([])
 

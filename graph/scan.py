@@ -88,7 +88,7 @@ class ScanSource:
             type_name = self.operation.model.items[layout.type_name].type_name
             absent = Not(Exists(table.type_attribute))
             parts.append(AnyOf((Compare(table.type_attribute, "=", ("S", type_name)), absent)))
-        return AllOf(tuple(parts)) if parts else Exists(table.primary.partition_key)
+        return AllOf(tuple(parts)) if parts else Exists(table.primary.partition_keys[0])
 
     def position(self, segment: int, item: Item) -> Position:
         """Give the place of an item, or that which LastEvaluatedKey says."""

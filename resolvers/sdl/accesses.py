@@ -27,10 +27,7 @@ def accesses(
     found: list[tuple[tuple[int, bool, int], Access]] = []
     for mirror, group in mirrors.items():
         for rank, index in enumerate(tables.stored(group[0].table).ways):
-            names = [name for name in (index.partition_key, index.sort_key) if name]
-            if all(all(name in layout.templates for name in names) for layout in group) and all(
-                is_bound(layout.templates[index.partition_key], bound) for layout in group
-            ):
+            if all(layout.is_in(index) and is_bound(layout, index, bound) for layout in group):
                 copies = prefer_copy is not None and group[0].copy == prefer_copy
                 found.append(((rank, not copies, mirror), Access(index, tuple(group))))
     return tuple(access for _, access in sorted(found, key=lambda entry: entry[0]))

@@ -202,8 +202,8 @@ def _is_distinct(arguments: tuple[Argument, ...], ways: tuple[Access, ...], end:
         return False
     several = {argument.path for argument in arguments if argument.type.of is not None}
     index, layouts = ways[0].index, ways[0].layouts
-    return index.sort_key is not None and all(
-        any(variable.path in several for variable in layout.templates[index.partition_key].variables)
-        and all(variable.path[0] == end for variable in layout.templates[index.sort_key].variables)
+    return index.sort_keys != () and all(
+        any(variable.path in several for template in layout.partition(index) for variable in template.variables)
+        and all(variable.path[0] == end for template in layout.sort(index) for variable in template.variables)
         for layout in layouts
     )

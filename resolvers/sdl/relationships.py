@@ -238,7 +238,8 @@ class Relationships:
         primary = self._tables.stored(layout.table).primary
         for attribute, template in layout.templates.items():
             if template.variables and all(variable.path[0] == way.start for variable in template.variables):
-                sort = "" if attribute == primary.partition_key else f', sortKey: "{primary.partition_key}"'
+                (partition_key,) = primary.partition_keys
+                sort = "" if attribute == partition_key else f', sortKey: "{partition_key}"'
                 return f'`@index(name: "…", partitionKey: "{attribute}"{sort})`, for it holds {template.source!r}'
         attribute = way.item.fields[way.start].attribute
         return f'`@index(name: "…", partitionKey: "{attribute}")`, for it holds the {way.start}'
@@ -315,16 +316,20 @@ def _needs(access: Access, start: str) -> tuple[Path, ...]:
         dict.fromkeys(
             variable.path[1:]
             for layout in access.layouts
-            for variable in layout.templates[access.index.partition_key].variables
+            for template in layout.partition(access.index)
+            for variable in template.variables
             if variable.path[0] == start
         )
     )
 
 
 def _mentions(access: Access, name: str) -> bool:
-    keys = [key for key in (access.index.partition_key, access.index.sort_key) if key]
     return all(
-        any(variable.path[0] == name for key in keys for variable in layout.templates[key].variables)
+        any(
+            variable.path[0] == name
+            for template in (*layout.partition(access.index), *layout.sort(access.index))
+            for variable in template.variables
+        )
         for layout in access.layouts
     )
 
