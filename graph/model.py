@@ -235,6 +235,8 @@ class Relationship:
     accesses: tuple[Access, ...] = ()
     needs: tuple[Path, ...] = ()
     """What must be known of the source before it can be read: the paths below `start` that bind the partition."""
+    asks: tuple[Path, ...] = ()
+    """What a filter must bind besides, where every way has more than the source in its partition key."""
     path: tuple[Relationship, ...] = ()
     consistent: bool = False
     """Read consistently: from the table or a local index."""

@@ -124,10 +124,10 @@ def _bound(parts: Iterable[Part], known: set[Path]) -> list[Part]:
 
 def _relationship(model: Model, relationship: Relationship) -> AccessPattern:
     access = relationship.accesses[0]
-    known = {(relationship.start, *path) for path in relationship.needs}
+    known = {(relationship.start, *path) for path in relationship.needs} | {*relationship.asks}
     fan_out = _fan_out(access, known)
     return AccessPattern(
-        f"{relationship.source}.{relationship.name}",
+        f"{relationship.source}.{relationship.name}{_asked(relationship)}",
         _queries(fan_out, access.index),
         _name(access.index),
         _condition(access.layouts[0], access.index, known, start=relationship.start, several=len(access.layouts) > 1),
@@ -139,12 +139,18 @@ def _relationship(model: Model, relationship: Relationship) -> AccessPattern:
 def _path(model: Model, relationship: Relationship) -> AccessPattern:
     hops = " → ".join(hop.name for hop in relationship.path)
     return AccessPattern(
-        f"{relationship.source}.{relationship.name}",
+        f"{relationship.source}.{relationship.name}{_asked(relationship)}",
         "1 Query, and 1 for each item on the way",
         ", ".join(dict.fromkeys(_name(hop.accesses[0].index) for hop in relationship.path)),
         f"those of {hops}",
         then=_hydration(model, relationship.path[-1].accesses[0], relationship.path[-1].end),
     )
+
+
+def _asked(relationship: Relationship) -> str:
+    """Write what a filter must bind, as the argument that gives it."""
+    asked = ", ".join(".".join(path) for path in relationship.asks)
+    return f"(where: {asked})" if asked else ""
 
 
 def _hydration(model: Model, access: Access, end: str | None) -> str:

@@ -113,8 +113,8 @@ class Layouts:
                 indexed.at(argument),
                 f"`{type_.name}`: `{argument}` has {_templates(count)}, and the index `{index.name}` has "
                 f"{listed(attributes)} there: expected {_templates(len(attributes))}, one for each attribute in this "
-                "order. Add what is missing or remove what is too many; an attribute that a field fills is that field "
-                "in braces",
+                f"order. Write {argument}: {_slots(len(attributes))}, and a field alone, like {{field}}, where the "
+                "attribute is that field's own",
             )
         return count == len(attributes)
 
@@ -214,6 +214,11 @@ class Layouts:
         if not field.scalar.in_key:
             return None
         return Template(f"{{{field.name}}}", (Variable((field.name,), field.scalar),))
+
+
+def _slots(count: int) -> str:
+    slots = ", ".join(['"…"'] * count)
+    return slots if count == 1 else f"[{slots}]"
 
 
 def _templates(count: int) -> str:

@@ -92,6 +92,7 @@ class Relationships:
             return self._path(source, field, targets)
         ways = list(self._ways(source, use, targets))
         resolved = [made for way in ways if (made := self._along(source, field, way, targets)) is not None]
+        resolved = [made for made in resolved if not made.asks] or resolved
         if len(resolved) > 1:
             self._report_ambiguous(where, field, resolved)
         elif not resolved and not self._follows_from_a_mistake(source, targets):
@@ -133,11 +134,17 @@ class Relationships:
         # A partition of shards alone is bound as well, but holds everybody's items: the source must be in the key.
         # Where the end may be of other types too, the key must say of which: a page reads what lies together.
         ends = self._declared.possible(way.item.fields[way.end].type.named) if way.end else targets
-        found = [
-            access
-            for access in accesses(self._tables, layouts, bound, prefer_copy=way.end)
-            if _needs(access, way.start) and (len(ends) == len(targets) or _mentions(access, way.end or ""))
-        ]
+        # A filter may bind what stands in a partition key beside the source: those ways come behind the others.
+        by_filter = dict.fromkeys(paths_of(layouts), SOME_VALUE) if field.type.of is not None else bound
+        served, every = (
+            [
+                access
+                for access in accesses(self._tables, layouts, known, prefer_copy=way.end)
+                if _needs(access, way.start) and (len(ends) == len(targets) or _mentions(access, way.end or ""))
+            ]
+            for known in (bound, by_filter)
+        )
+        found = [*served, *(access for access in every if access not in served and _holds_alone(access, way.start))]
         if not found:
             return None
         needs = _needs(found[0], way.start)
@@ -151,6 +158,7 @@ class Relationships:
             way.end,
             tuple(access for access in found if set(_needs(access, way.start)) <= set(needs)),
             needs,
+            () if served else _asks(found[0], way.start),
         )
 
     def _consistent(self, where: str, use: Directive, made: Relationship) -> Relationship | None:
@@ -260,6 +268,14 @@ class Relationships:
         hops = self._hops(source, use, where, steps)
         if hops is None:
             return None
+        if (asking := next((hop for hop in hops[:-1] if hop.asks), None)) is not None:
+            self._report.add(
+                use.at("path"),
+                f"{where}: `{asking.name}` in the path is read only with a filter on "
+                f"{listed('.'.join(path) for path in asking.asks)}, which a path gives to its end alone: expected an "
+                f"index with the {asking.source} alone in its partition key. Add one, or let the path end there",
+            )
+            return None
         first, last = hops[0], hops[-1]
         if not set(last.targets) <= set(targets) or len(hops) > HOPS:
             self._report.add(
@@ -279,6 +295,7 @@ class Relationships:
             last.end,
             (),
             first.needs,
+            last.asks,
             tuple(hops),
         )
 
@@ -319,6 +336,30 @@ def _needs(access: Access, start: str) -> tuple[Path, ...]:
             for template in layout.partition(access.index)
             for variable in template.variables
             if variable.path[0] == start
+        )
+    )
+
+
+def _holds_alone(access: Access, start: str) -> bool:
+    """Say whether an attribute of the partition key is made of the source alone."""
+    return all(
+        any(
+            template.variables and all(variable.path[0] == start for variable in template.variables)
+            for template in layout.partition(access.index)
+        )
+        for layout in access.layouts
+    )
+
+
+def _asks(access: Access, start: str) -> tuple[Path, ...]:
+    """List what a filter must bind of a partition key: all but the source and what can be fanned out over."""
+    return tuple(
+        dict.fromkeys(
+            variable.path
+            for layout in access.layouts
+            for template in layout.partition(access.index)
+            for variable in template.variables
+            if variable.path[0] != start and not variable.scalar.values
         )
     )
 

@@ -176,7 +176,7 @@ def _check_attributes(use: Directive, what: str, report: Report) -> None:
                     f"`{argument}` of {owner} has {len(name.encode())} bytes: DynamoDB expects the name of an "
                     "attribute, 1 to 255 bytes. Write the attribute's name",
                 )
-            if name in seen:
+            if name and name in seen:
                 report.add(use.at(argument, place), _twice(name, owner, is_both=seen[name] != argument))
             seen.setdefault(name, argument)
 
@@ -194,8 +194,8 @@ def _check_number(use: Directive, argument: str, names: list[str], owner: str, r
     if use.get(argument) == []:
         report.add(
             use.at(argument),
-            f"`{argument}` of {owner} names nothing: expected from 1 to {KEY_ATTRIBUTES} attributes. Name one, or "
-            "leave `sortKey` out",
+            f"`{argument}` of {owner} names nothing: expected from 1 to {KEY_ATTRIBUTES} attributes. Name one"
+            + (", or leave `sortKey` out" if argument == "sortKey" else ""),
         )
     if len(names) > KEY_ATTRIBUTES:
         report.add(
