@@ -7,6 +7,7 @@ LastEvaluatedKey behind which nothing is left, and refuses what some engines let
 from __future__ import annotations
 
 import asyncio
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
@@ -142,6 +143,18 @@ class Memory:
         primary = self._model.tables[request.table].primary
         items = [self.items[request.table, key] for key in keys]
         return self._page(request, items, primary, list(self._model.tables[request.table].key_attributes))
+
+
+def key_condition(query: Query) -> str:
+    """Write down the key condition of a Query, with its names and values in their places."""
+    parameters = query.parameters()
+    text: str = parameters["KeyConditionExpression"]
+    for holder, name in parameters["ExpressionAttributeNames"].items():
+        text = re.sub(rf"{holder}\b", name, text)
+    for holder, value in parameters["ExpressionAttributeValues"].items():
+        ((_, shown),) = value.items()
+        text = re.sub(rf"{holder}\b", shown.replace("\U0010ffff", "…").replace("\x00", "␀"), text)
+    return text if query.index is None else f"{query.index}: {text}"
 
 
 def _is_in(index: Index, item: Item) -> bool:

@@ -20,6 +20,7 @@ from graph.requests import Query
 from graph.scalars import SCALARS
 from resolvers.filters import read_where
 from resolvers.sdl import compile_model
+from tests.memory import key_condition
 from tests.oracle import decides
 from tests.strategies import STATUS, templates, values
 
@@ -81,14 +82,7 @@ def condition(key_range: KeyRange) -> str:
     """Write down the key condition of one range's Query."""
     index = key_range.index
     partition = tuple(zip(index.partition_keys, key_range.partition, strict=True))
-    query = Query(key_range.table, index.name, partition, key_range.sort.condition(index.sort_keys)).parameters()
-    text: str = query["KeyConditionExpression"]
-    for holder, name in query["ExpressionAttributeNames"].items():
-        text = re.sub(rf"{holder}\b", name, text)
-    for holder, value in query["ExpressionAttributeValues"].items():
-        ((_, shown),) = value.items()
-        text = text.replace(holder, shown.replace("\U0010ffff", "…").replace("\x00", "␀"))
-    return text if index.name is None else f"{index.name}: {text}"
+    return key_condition(Query(key_range.table, index.name, partition, key_range.sort.condition(index.sort_keys)))
 
 
 # --- patterns without a model -------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from graph.bounds import Bound
 from graph.keys import Path
-from graph.model import Access, Layout
+from graph.model import Access, ItemType, Layout
 from graph.planner import is_bound
 from resolvers.sdl.tables import Tables
 
@@ -43,3 +43,65 @@ def paths_of(layouts: Iterable[Layout]) -> set[Path]:
     return {
         variable.path for layout in layouts for template in layout.templates.values() for variable in template.variables
     }
+
+
+# --- what a relationship makes of a way ---------------------------------------------------------------------------
+
+
+def needs(access: Access, start: str) -> tuple[Path, ...]:
+    """List what must be known of the source: the paths below the reference to it that the partition key holds."""
+    return tuple(
+        dict.fromkeys(
+            variable.path[1:]
+            for layout in access.layouts
+            for template in layout.partition(access.index)
+            for variable in template.variables
+            if variable.path[0] == start
+        )
+    )
+
+
+def holds_alone(access: Access, start: str) -> bool:
+    """Say whether an attribute of the partition key is made of the source alone."""
+    return all(
+        any(
+            template.variables and all(variable.path[0] == start for variable in template.variables)
+            for template in layout.partition(access.index)
+        )
+        for layout in access.layouts
+    )
+
+
+def asks(access: Access, start: str) -> tuple[Path, ...]:
+    """List what a filter must bind of a partition key: all but the source and what can be fanned out over."""
+    return tuple(
+        dict.fromkeys(
+            variable.path
+            for layout in access.layouts
+            for template in layout.partition(access.index)
+            for variable in template.variables
+            if variable.path[0] != start and not variable.scalar.values
+        )
+    )
+
+
+def mentions(access: Access, name: str) -> bool:
+    """Say whether a key of the index names what a reference does."""
+    return all(
+        any(
+            variable.path[0] == name
+            for template in (*layout.partition(access.index), *layout.sort(access.index))
+            for variable in template.variables
+        )
+        for layout in access.layouts
+    )
+
+
+def is_dense(access: Access, item: ItemType) -> bool:
+    """Say whether every item with a partition key is in the index: no field that its sort key holds may be null."""
+    return all(
+        item.fields[variable.path[0]].type.required
+        for layout in access.layouts
+        for template in layout.sort(access.index)
+        for variable in template.variables
+    )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from graph.keys import Path
-from graph.model import Access, ItemType, Relationship
-from resolvers.sdl.accesses import SOME_VALUE, accesses, paths_of, strong
+from graph.model import ItemType, Relationship
+from resolvers.sdl.accesses import SOME_VALUE, accesses, asks, holds_alone, is_dense, mentions, needs, paths_of, strong
 from resolvers.sdl.declarations import Declarations, DeclaredField, Directive
 from resolvers.sdl.layouts import is_whole
 from resolvers.sdl.report import Report, listed, near
@@ -140,14 +139,16 @@ class Relationships:
             [
                 access
                 for access in accesses(self._tables, layouts, known, prefer_copy=way.end)
-                if _needs(access, way.start) and (len(ends) == len(targets) or _mentions(access, way.end or ""))
+                if needs(access, way.start) and (len(ends) == len(targets) or mentions(access, way.end or ""))
             ]
             for known in (bound, by_filter)
         )
-        found = [*served, *(access for access in every if access not in served and _holds_alone(access, way.start))]
+        others = [access for access in every if access not in served and holds_alone(access, way.start)]
+        # Of a list that is there without them they must hold all.
+        found = [*served, *(access for access in others if not served or is_dense(access, way.item))]
         if not found:
             return None
-        needs = _needs(found[0], way.start)
+        known = needs(found[0], way.start)
         return Relationship(
             source,
             field.name,
@@ -156,9 +157,9 @@ class Relationships:
             field.type.of is not None,
             way.start,
             way.end,
-            tuple(access for access in found if set(_needs(access, way.start)) <= set(needs)),
-            needs,
-            () if served else _asks(found[0], way.start),
+            tuple(access for access in found if set(needs(access, way.start)) <= set(known)),
+            known,
+            () if served else asks(found[0], way.start),
         )
 
     def _consistent(self, where: str, use: Directive, made: Relationship) -> Relationship | None:
@@ -326,53 +327,6 @@ class Relationships:
             hops += hop.path or (hop,)
             targets = hop.targets
         return hops
-
-
-def _needs(access: Access, start: str) -> tuple[Path, ...]:
-    return tuple(
-        dict.fromkeys(
-            variable.path[1:]
-            for layout in access.layouts
-            for template in layout.partition(access.index)
-            for variable in template.variables
-            if variable.path[0] == start
-        )
-    )
-
-
-def _holds_alone(access: Access, start: str) -> bool:
-    """Say whether an attribute of the partition key is made of the source alone."""
-    return all(
-        any(
-            template.variables and all(variable.path[0] == start for variable in template.variables)
-            for template in layout.partition(access.index)
-        )
-        for layout in access.layouts
-    )
-
-
-def _asks(access: Access, start: str) -> tuple[Path, ...]:
-    """List what a filter must bind of a partition key: all but the source and what can be fanned out over."""
-    return tuple(
-        dict.fromkeys(
-            variable.path
-            for layout in access.layouts
-            for template in layout.partition(access.index)
-            for variable in template.variables
-            if variable.path[0] != start and not variable.scalar.values
-        )
-    )
-
-
-def _mentions(access: Access, name: str) -> bool:
-    return all(
-        any(
-            variable.path[0] == name
-            for template in (*layout.partition(access.index), *layout.sort(access.index))
-            for variable in template.variables
-        )
-        for layout in access.layouts
-    )
 
 
 def _inverses(relationship: Relationship, made: Mapping[tuple[str, str], Relationship]) -> tuple[str, ...]:
