@@ -386,6 +386,61 @@ async def test_a_cursor_that_is_no_place_in_the_index_is_refused(shop: Asked, ch
     assert await shop.error(f'{{ {field}, after: "{forged}") {{ totalCount }} }}') == "BAD_CURSOR"
 
 
+TAGS = """
+extend schema
+  @table(name: "tags", partitionKey: "PK", sortKey: "SK")
+  @index(name: "tagged", partitionKey: ["tag", "kind"], sortKey: ["rank", "number"])
+type Tag @node(key: "TAG#{name}", virtual: true) { name: ID! }
+type Place @node(partition: "PLACE#{rank}-{number}", sort: "place", ref: "{rank}-{number}") { rank: Int!  number: ID! }
+type Tagging @edge(partition: "TAGGING#{number}", sort: "tagging")
+  @indexed(by: "tagged", partition: ["{tag}", "{kind}"], sort: ["{place.rank}", "{place.number}"]) {
+  number: ID! @attribute(name: "no")  tag: Tag!  kind: String  place: Place!
+}
+type Query { tagged(tag: [ID!]!, kind: String!): [Place!]! @find }
+"""
+
+
+@pytest.mark.parametrize("page_items", [1, 2, 100])
+@pytest.mark.parametrize(
+    ("match", "expected"),
+    [("ANY", [(-3, "b"), (2, "a"), (2, "b"), (2, "c"), (10, "a")]), ("ALL", [(-3, "b"), (2, "a"), (2, "c")])],
+)
+async def test_nodes_under_several_tags_are_met_once_by_a_sort_key_of_several_attributes(
+    match: str, expected: list[tuple[int, str]], page_items: int
+) -> None:
+    under = {"s": [(2, "a"), (2, "c"), (-3, "b"), (10, "a")], "t": [(2, "a"), (2, "b"), (2, "c"), (-3, "b")]}
+    wires = [
+        {
+            **node(f"TAGGING#{tag}{rank}{number}", "tagging"),
+            "tag": {"S": f"TAG#{tag}"},
+            "kind": {"S": "k"},
+            "rank": {"N": str(rank)},
+            "number": {"S": number},
+            "place": {"S": f"{rank}-{number}"},
+        }
+        for tag, places in under.items()
+        for rank, number in places
+    ]
+    asked = serve_from_memory(TAGS, wires, page_items=page_items)
+    field = f'tagged(tag: ["s", "t"], kind: "k", match: {match}, PAGING) SELECTION'
+
+    for size in (1, 2, 10):
+        for backward in (False, True):
+            found: list[tuple[int, str]] = []
+            cursor, more = "", True
+            while more:
+                end = f', {"before" if backward else "after"}: "{cursor}"' if cursor else ""
+                paging = f"{'last' if backward else 'first'}: {size}{end}"
+                selection = "{ nodes { rank number } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } }"
+                data = await asked("{ " + field.replace("PAGING", paging).replace("SELECTION", selection) + " }")
+                info, nodes = data["tagged"]["pageInfo"], data["tagged"]["nodes"]
+                places = [(place["rank"], place["number"]) for place in nodes]
+                found = [*places, *found] if backward else [*found, *places]
+                cursor = info["startCursor" if backward else "endCursor"]
+                more = info["hasPreviousPage" if backward else "hasNextPage"]
+            assert found == expected
+
+
 # --- tables, and what is told of them -----------------------------------------------------------------------------
 
 

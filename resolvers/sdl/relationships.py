@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from graph.model import ItemType, Relationship
+from graph.model import Access, ItemType, Layout, Relationship
 from resolvers.sdl.accesses import SOME_VALUE, accesses, asks, holds_alone, is_dense, mentions, needs, paths_of, strong
 from resolvers.sdl.declarations import Declarations, DeclaredField, Directive
 from resolvers.sdl.layouts import is_whole
@@ -129,22 +129,9 @@ class Relationships:
             if layout.ends.get(way.start, source) == source
             and (way.end is None or layout.ends.get(way.end, targets[0]) in targets)
         ]
-        bound = {path: SOME_VALUE for path in paths_of(layouts) if path[0] == way.start}
-        # A partition of shards alone is bound as well, but holds everybody's items: the source must be in the key.
-        # Where the end may be of other types too, the key must say of which: a page reads what lies together.
-        ends = self._declared.possible(way.item.fields[way.end].type.named) if way.end else targets
-        # A filter may bind what stands in a partition key beside the source: those ways come behind the others.
-        by_filter = dict.fromkeys(paths_of(layouts), SOME_VALUE) if field.type.of is not None else bound
-        served, every = (
-            [
-                access
-                for access in accesses(self._tables, layouts, known, prefer_copy=way.end)
-                if needs(access, way.start) and (len(ends) == len(targets) or mentions(access, way.end or ""))
-            ]
-            for known in (bound, by_filter)
-        )
-        others = [access for access in every if access not in served and holds_alone(access, way.start)]
-        # Of a list that is there without them they must hold all.
+        served = self._accesses(way, layouts, targets, by_filter=False)
+        # Of a list that is there without a filter, a way that takes one must hold all.
+        others = self._accesses(way, layouts, targets, by_filter=True) if field.type.of is not None else []
         found = [*served, *(access for access in others if not served or is_dense(access, way.item))]
         if not found:
             return None
@@ -161,6 +148,20 @@ class Relationships:
             known,
             () if served else asks(found[0], way.start),
         )
+
+    def _accesses(self, way: _Way, layouts: list[Layout], targets: tuple[str, ...], *, by_filter: bool) -> list[Access]:
+        """List the ways that the source binds, or those where a filter has to bind what stands beside it."""
+        bound = {path: SOME_VALUE for path in paths_of(layouts) if by_filter or path[0] == way.start}
+        # A partition of shards alone is bound as well, but holds everybody's items: the source must be in the key.
+        # Where the end may be of other types too, the key must say of which: a page reads what lies together.
+        ends = self._declared.possible(way.item.fields[way.end].type.named) if way.end else targets
+        return [
+            access
+            for access in accesses(self._tables, layouts, bound, prefer_copy=way.end)
+            if needs(access, way.start)
+            and (len(ends) == len(targets) or mentions(access, way.end or ""))
+            and not (by_filter and (not asks(access, way.start) or not holds_alone(access, way.start)))
+        ]
 
     def _consistent(self, where: str, use: Directive, made: Relationship) -> Relationship | None:
         """Leave only the ways that can be read consistently, if that is asked for."""
