@@ -640,9 +640,11 @@ def _operand(operator: str, value: st.SearchStrategy[Any]) -> st.SearchStrategy[
 @settings(max_examples=1500)
 def test_the_ranges_hold_every_matching_item_exactly_once(data: st.DataObject) -> None:
     """Over random templates, items and filters; and what the key conditions decide exactly needs no filter."""
-    partition, sort = template("p#{p}#{e:Status}"), data.draw(templates())
-    one = Access(Index("T", None, ("PK",), ("SK",)), (Layout("A", "A", "T", {"PK": partition, "SK": sort}, {}),))
-    variables = list({v.path: v for v in (*partition.variables, *sort.variables)}.values())
+    sorts = data.draw(st.lists(templates(), min_size=1, max_size=3))
+    made = {"PK": template("p#{p}"), "PK2": template("{e:Status}")}
+    made |= {f"SK{place}": sort for place, sort in enumerate(sorts)}
+    one = Access(Index("T", "I", ("PK", "PK2"), (*made,)[2:]), (Layout("A", "A", "T", made, {}),))
+    variables = list({v.path: v for key in made.values() for v in key.variables}.values())
     drawn = st.fixed_dictionaries({v.path: value_of(v) for v in variables[1:]} | {("p",): st.sampled_from("xxy")})
     items = data.draw(st.lists(drawn, min_size=1, max_size=6))
     where = every(is_("p", "eq", "x"), data.draw(filters(variables, items)))
@@ -653,15 +655,14 @@ def test_the_ranges_hold_every_matching_item_exactly_once(data: st.DataObject) -
     rest = without(where, found.exact)
     for item in items:
         if (keys := keys_of(one, item)) is not None:
-            holding = [r for r in found.ranges if r.partition == keys[:1] and r.sort.contains(keys[1:])]
+            holding = [r for r in found.ranges if r.partition == keys[:2] and r.sort.contains(keys[2:])]
             assert len(holding) <= 1
             assert (bool(holding) and decides(rest, item.get)) == decides(where, item.get)
 
 
-def keys_of(one: Access, item: Values) -> tuple[KeyValue, KeyValue] | None:
+def keys_of(one: Access, item: Values) -> tuple[KeyValue, ...] | None:
     """Make the keys of an item, or None when its values cannot be kept in them."""
-    layout_ = one.layouts[0]
     try:
-        return layout_.templates["PK"].format(item), layout_.templates["SK"].format(item, limit=1024)
+        return tuple(template.format(item, limit=1024) for template in one.layouts[0].templates.values())
     except InputError:
         return None
