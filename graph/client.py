@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import random
 from collections import Counter
@@ -26,6 +27,7 @@ from graph.errors import (
     StoreError,
     TableMissing,
     Throttled,
+    TransactionCancelled,
     Unavailable,
 )
 from graph.requests import Request
@@ -62,6 +64,9 @@ AWS_ERRORS: dict[str, type[StoreError]] = {
     "ItemCollectionSizeLimitExceededException": RequestRefused,
     "ResourceInUseException": RequestRefused,
     "ConditionalCheckFailedException": RequestRefused,
+    "TransactionConflictException": Throttled,
+    "TransactionCanceledException": TransactionCancelled,
+    "IdempotentParameterMismatchException": RequestRefused,
 }
 """Every error code of the operations that we send; what is not here becomes RequestRefused and keeps its code."""
 
@@ -248,6 +253,8 @@ class BotoTransport:
             raise
 
     def _call(self, operation: str, parameters: dict[str, Any]) -> Response:
+        if operation in _WRITES:
+            parameters = _with_bytes(parameters)
         try:
             response: Response = getattr(self._client, xform_name(operation))(**parameters)
         except botocore.exceptions.ClientError as error:
@@ -264,6 +271,31 @@ class BotoTransport:
         """Let running requests end and free the threads."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._client.close()
+
+
+_WRITES = ("BatchWriteItem", "TransactWriteItems")
+"""The operations that carry items; no key and no filter holds binaries."""
+
+
+def _with_bytes(value: Any, name: str = "") -> Any:
+    """Turn the binaries of parameters from base64 text into bytes: botocore encodes what it is given."""
+    # What lies behind an attribute that is called B itself is a map, and never text.
+    if name == "B" and isinstance(value, str):
+        return base64.b64decode(value)
+    if name == "BS" and isinstance(value, list):
+        return [base64.b64decode(entry) for entry in value]
+    if isinstance(value, dict):
+        return {name: _with_bytes(entry, name) for name, entry in value.items()}
+    return [_with_bytes(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _with_text(value: Any) -> Any:
+    """Turn the binaries of an error's items back into base64 text: botocore parses what fails."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, dict):
+        return {name: _with_text(entry) for name, entry in value.items()}
+    return [_with_text(entry) for entry in value] if isinstance(value, list) else value
 
 
 _NO_CREDENTIALS = (
@@ -305,7 +337,27 @@ def _store_error(error: botocore.exceptions.ClientError, parameters: dict[str, A
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     kind = AWS_ERRORS.get(code, Unavailable if status >= 500 else Throttled if status == 429 else RequestRefused)
     text = error.response.get("Error", {}).get("Message", "")
+    if code == "TransactionCanceledException":
+        return _cancelled(error.response, text)
     if kind is TableMissing:
         where = parameters.get("TableName") or ", ".join(parameters.get("RequestItems", {}))
         return TableMissing(f"the table {where!r}, or an index of it that the model names, does not exist ({code})")
     return kind(f"DynamoDB answered {code}: {text}" if text else f"DynamoDB answered {code}")
+
+
+def _cancelled(response: Any, text: str) -> StoreError:
+    """Say why a transaction was cancelled: its conditions, or something that passes and is worth another try."""
+    reasons = response.get("CancellationReasons") or []
+    codes = [reason.get("Code", "None") for reason in reasons]
+    if "ConditionalCheckFailed" in codes:
+        failed = [number for number, code in enumerate(codes) if code == "ConditionalCheckFailed"]
+        items = {number: _with_text(reasons[number].get("Item") or {}) for number in failed}
+        return TransactionCancelled(f"DynamoDB cancelled the transaction: {len(items)} conditions do not hold", items)
+    if others := sorted(set(codes) - {"None", *_PASSING}):
+        texts = [reason.get("Message", "") for reason in reasons if reason.get("Code") in others]
+        return RequestRefused(f"DynamoDB cancelled the transaction ({', '.join(others)}): {' '.join(texts)}")
+    return Throttled(f"DynamoDB cancelled the transaction ({', '.join(sorted(set(codes))) or text})")
+
+
+_PASSING = ("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded")
+"""Reasons for which a cancelled transaction is sent again, with the same token."""

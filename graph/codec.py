@@ -1,16 +1,17 @@
-"""From the wire to Python: responses parsed fast, attributes decoded late and once."""
+"""From the wire to Python and back: responses parsed fast, attributes decoded late and once, values encoded."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
 
-from graph.scalars import AttributeValue
+from graph.scalars import LAST_SECOND, AttributeValue, date_time_to_epoch
 
 Read = Callable[[AttributeValue], Any]
+Write = Callable[[Any], AttributeValue]
 
 
 def parse_body(body: bytes, crc32: str | None) -> dict[str, Any]:
@@ -62,3 +63,60 @@ def map_of(fields: Callable[[], Mapping[str, tuple[str, Read]]]) -> Read:
         }
 
     return read_map
+
+
+# --- values, written ----------------------------------------------------------------------------------------------
+
+
+def or_null(write: Write) -> Write:
+    """Write None as NULL, everything else as `write` does."""
+
+    def write_optional(value: Any) -> AttributeValue:
+        return {"NULL": True} if value is None else write(value)
+
+    return write_optional
+
+
+def as_list(write: Write) -> Write:
+    """Write a list entry by entry."""
+
+    def write_list(values: Sequence[Any]) -> AttributeValue:
+        return {"L": [write(value) for value in values]}
+
+    return write_list
+
+
+def as_set(write: Write) -> Write:
+    """Write a list of texts, numbers or binaries as a set: each once, and an empty one, which cannot be, as NULL."""
+
+    def write_set(values: Sequence[Any]) -> AttributeValue:
+        written = [write(value) for value in values]
+        if not written:
+            return {"NULL": True}
+        (letter,) = written[0]
+        return {f"{letter}S": list(dict.fromkeys(entry[letter] for entry in written))}
+
+    return write_set
+
+
+def as_map(fields: Callable[[], Mapping[str, tuple[str, Write]]]) -> Write:
+    """Write a dict of fields (name → attribute name and writer) as a map; what is absent or None is left out."""
+
+    def write_map(value: Mapping[str, Any]) -> AttributeValue:
+        return {
+            "M": {
+                attribute: write(value[name])
+                for name, (attribute, write) in fields().items()
+                if value.get(name) is not None
+            }
+        }
+
+    return write_map
+
+
+def as_seconds(value: str) -> AttributeValue:
+    """Write a date and time as whole seconds since 1970. Raises ValueError when they would read back differently."""
+    seconds = date_time_to_epoch(value)
+    if seconds > LAST_SECOND:
+        raise ValueError("a date and time up to 5138-11-16T09:46:40Z")
+    return {"N": str(seconds)}

@@ -71,7 +71,8 @@ async def collect(operation: Operation, node: Entity, companions: Sequence[Compa
         tuple(zip(own.index.partition_keys, own.partition, strict=True)),
         whole.condition(own.index.sort_keys),
         limit=limit,
-        consistent=any(companion.relationship.consistent for companion in companions),
+        consistent=any(companion.relationship.consistent for companion in companions)
+        or operation.reads_consistently(own.index),
     )
     response = await operation.page(request)
     items = tuple(response["Items"])

@@ -8,7 +8,7 @@ from typing import Any, Final
 from graph.errors import ItemError
 from graph.keys import PARTITION_KEY_BYTES, SORT_KEY_BYTES, Path, Template
 from graph.model import Field, FieldKind, ItemType, Layout, Model
-from graph.requests import Item, KeyAttributes, key_value
+from graph.requests import Item, ItemKey, KeyAttributes, key_value
 
 
 class Unknown:
@@ -42,6 +42,7 @@ class Entity:
         holds: frozenset[str] | None = frozenset(),
         named: Mapping[Path, Any] | None = None,
         parsed: Mapping[str, Mapping[Path, Any]] | None = None,
+        key: ItemKey | None = None,
     ) -> None:
         self.model = model
         self.type = type_
@@ -53,7 +54,7 @@ class Entity:
         """Referenced nodes that were loaded on the way, by field."""
         self._parsed = parsed or {}
         self._paths: dict[Path, Any] | None = None
-        self._key: tuple[str, KeyAttributes] | None = None
+        self._key = key
 
     def __repr__(self) -> str:
         return f"<{self.type.name} {dict(self.paths)}>"
@@ -130,17 +131,19 @@ class Entity:
             return None
         if self.layout is not None and self.layout.copy == name and not found.wire:
             copied = {entry.attribute for entry in found.type.fields.values()} & self.wire.keys()
+            # Where both have a field of one attribute, the item holds its own.
+            copied -= {entry.attribute for entry in self.type.fields.values()}
             return Entity(self.model, found.type, wire=self.wire, holds=frozenset(copied), named=found.named)
         return found
 
     @property
-    def key(self) -> tuple[str, KeyAttributes] | None:
+    def key(self) -> ItemKey | None:
         """Give the table and primary key of the item, or None when what is known does not make one."""
         if self._key is None:
             self._key = self._key_from_wire() if self.layout else self._key_from_values()
         return self._key
 
-    def _key_from_wire(self) -> tuple[str, KeyAttributes]:
+    def _key_from_wire(self) -> ItemKey:
         assert self.layout is not None
         names = self.model.tables[self.layout.table].key_attributes
         return self._table(self.layout), tuple((name, key_value(self.wire[name])) for name in names)
@@ -150,7 +153,7 @@ class Entity:
         period = self.model.tables[layout.table].period
         return layout.table if period is None else period.name(self.at((period.field,)))
 
-    def _key_from_values(self) -> tuple[str, KeyAttributes] | None:
+    def _key_from_values(self) -> ItemKey | None:
         for layout in self.type.layouts:
             templates = [(name, layout.templates[name]) for name in self.model.tables[layout.table].key_attributes]
             # A copy may hold as attributes what its node's key is made of.

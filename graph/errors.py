@@ -7,6 +7,17 @@ GraphError
 │   ├── CursorError     a cursor is damaged, or of another connection
 │   ├── IdError         a global id is damaged, or of another model
 │   └── PageError       first, last, after and before do not fit together
+├── WriteError          a write is refused, and nothing of it is done
+│   ├── AlreadyExists   the item to be created is there
+│   ├── NotFound        the item to be changed, or one that it names, is not there
+│   ├── VersionConflict  the item has another version than `ifVersion`
+│   ├── ConditionFailed  the item does not pass `where`
+│   ├── HasEdges        the node to be deleted is still linked
+│   ├── Required        a node would be left without a relationship that it needs
+│   ├── TooLarge        the write does not fit into one transaction, or an item into DynamoDB
+│   ├── WriteConflict   others write the same items, also after retries
+│   ├── KeyReused       the idempotency key belongs to another write
+│   └── RolledBack      another write of the same transaction is refused
 ├── BudgetExceeded      an answer would read more items than the read budget allows
 ├── ItemError           a stored attribute is not of the type that the model declares
 └── StoreError          DynamoDB did not do what was asked
@@ -15,12 +26,15 @@ GraphError
     ├── DeadlineExceeded  the operation's time is used up
     ├── TableMissing    the table or index does not exist
     ├── AccessRefused   credentials are missing, wrong, or not allowed to do this
-    └── RequestRefused  DynamoDB refuses the request as it stands
+    ├── RequestRefused  DynamoDB refuses the request as it stands
+    └── TransactionCancelled  conditions of a transaction do not hold
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 class GraphError(Exception):
@@ -88,6 +102,86 @@ class PageError(InputError):
     code = "BAD_PAGE"
 
 
+InputPath = tuple[str | int, ...]
+"""Where in a mutation's arguments a value stands: ("input", "pallets", 2)."""
+
+
+class WriteError(GraphError):
+    """A write is refused, and nothing of it is done; `at` is what in the mutation's arguments is at fault."""
+
+    code = "WRITE_REFUSED"
+
+    def __init__(self, message: str, at: InputPath = ()) -> None:
+        super().__init__(message)
+        self.at = at
+
+    @property
+    def extensions(self) -> dict[str, object]:
+        """Carry the code to the client, and the argument that is at fault."""
+        argument: dict[str, object] = {"argument": ".".join(map(str, self.at))} if self.at else {}
+        return {"code": self.code} | argument
+
+
+class AlreadyExists(WriteError):
+    """The item to be created is there already."""
+
+    code = "ALREADY_EXISTS"
+
+
+class NotFound(WriteError):
+    """The item to be changed, or one that the write names, is not there."""
+
+    code = "NOT_FOUND"
+
+
+class VersionConflict(WriteError):
+    """The item has another version than the caller expects."""
+
+    code = "VERSION_CONFLICT"
+
+
+class ConditionFailed(WriteError):
+    """The item does not pass the condition of the write."""
+
+    code = "CONDITION_FAILED"
+
+
+class HasEdges(WriteError):
+    """The node to be deleted is still linked to others."""
+
+    code = "HAS_EDGES"
+
+
+class Required(WriteError):
+    """A node would be left without a relationship that the model requires."""
+
+    code = "REQUIRED"
+
+
+class TooLarge(WriteError):
+    """The write does not fit into one transaction, or an item is larger than DynamoDB takes."""
+
+    code = "TOO_LARGE"
+
+
+class WriteConflict(WriteError):
+    """Others write the same items all the time."""
+
+    code = "WRITE_CONFLICT"
+
+
+class KeyReused(WriteError):
+    """The idempotency key was given with another write before."""
+
+    code = "IDEMPOTENCY_KEY_REUSED"
+
+
+class RolledBack(WriteError):
+    """Another write of the same transaction is refused, and with it this one."""
+
+    code = "ROLLED_BACK"
+
+
 class BudgetExceeded(GraphError):
     """An answer that must be complete would read more items than the read budget allows."""
 
@@ -140,3 +234,13 @@ class RequestRefused(StoreError):
     """DynamoDB refuses the request as it stands: repeating it cannot help."""
 
     code = "REQUEST_REFUSED"
+
+
+class TransactionCancelled(StoreError):
+    """Conditions of a transaction do not hold; `items` has for each action that failed what lies there, by number."""
+
+    code = "TRANSACTION_CANCELLED"
+
+    def __init__(self, message: str, items: Mapping[int, Mapping[str, Any]] | None = None) -> None:
+        super().__init__(message)
+        self.items = items or {}

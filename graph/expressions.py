@@ -12,13 +12,13 @@ from typing import Any, Literal
 from graph.scalars import AttributeValue
 
 Value = tuple[str, Any]
-"""A scalar attribute value, hashable: ("S", "BR")."""
+"""An attribute value as a pair: ("S", "BR"); hashable where it is a scalar."""
 
 Comparator = Literal["=", "<>", "<", "<=", ">", ">="]
 
 
 def value_of(attribute: AttributeValue) -> Value:
-    """Make a scalar attribute value hashable."""
+    """Take an attribute value as a pair."""
     ((letter, content),) = attribute.items()
     return letter, content
 
@@ -66,6 +66,13 @@ class Exists:
 
 
 @dataclass(frozen=True, slots=True)
+class Present:
+    """The attribute is there, be it NULL: of a key attribute, that there is an item."""
+
+    attribute: str
+
+
+@dataclass(frozen=True, slots=True)
 class Not:
     """The condition does not hold."""
 
@@ -86,7 +93,7 @@ class AnyOf:
     conditions: tuple[Condition, ...]
 
 
-Condition = Compare | Between | In | Function | Exists | Not | AllOf | AnyOf
+Condition = Compare | Between | In | Function | Exists | Present | Not | AllOf | AnyOf
 
 
 @dataclass(slots=True)
@@ -94,7 +101,8 @@ class Placeholders:
     """Allocates `#n…` and `:v…` in the order of use; the same name or value gets the same placeholder."""
 
     names: dict[str, str] = field(default_factory=dict)
-    values: dict[Value, str] = field(default_factory=dict)
+    values: dict[tuple[str, str], tuple[str, Any]] = field(default_factory=dict)
+    """The placeholder and the content of each value, by its type and its text."""
 
     def name(self, attribute: str) -> str:
         """Give the placeholder of an attribute name."""
@@ -102,8 +110,8 @@ class Placeholders:
 
     def value(self, value: Value) -> str:
         """Give the placeholder of a value."""
-        # 1 == True in Python, but their type letters keep them apart here.
-        return self.values.setdefault(value, f":v{len(self.values)}")
+        letter, content = value
+        return self.values.setdefault((letter, str(content)), (f":v{len(self.values)}", content))[0]
 
     def parameters(self) -> dict[str, Any]:
         """Give the request parameters that explain the placeholders."""
@@ -112,7 +120,7 @@ class Placeholders:
             parameters["ExpressionAttributeNames"] = {holder: name for name, holder in self.names.items()}
         if self.values:
             parameters["ExpressionAttributeValues"] = {
-                holder: {letter: content} for (letter, content), holder in self.values.items()
+                holder: {letter: content} for (letter, _), (holder, content) in self.values.items()
             }
         return parameters
 
@@ -136,6 +144,10 @@ def render(condition: Condition, holders: Placeholders) -> str:
             name = holders.name(attribute)
             null = holders.value(("S", "NULL"))
             return f"attribute_exists({name}) AND NOT attribute_type({name}, {null})"
+        case Present(attribute):
+            return f"attribute_exists({holders.name(attribute)})"
+        case Not(Present(attribute)):
+            return f"attribute_not_exists({holders.name(attribute)})"
         case Not(inner):
             return f"NOT {_nested(inner, holders)}"
         case AllOf(conditions) | AnyOf(conditions):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graph.cursor import Position
-from graph.loaders import ItemKey, Operation
+from graph.loaders import Operation
 from graph.partition import collected
 from graph.planner import KeyRange
+from graph.requests import ItemKey
 from graph.sources import Batch, Entry, Keep, Reading, not_ours, read_layouts
 
 

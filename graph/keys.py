@@ -23,6 +23,9 @@ SORT_KEY_BYTES = 1024
 AFTER_ALL = "\U0010ffff"
 """Sorts after every continuation of a prefix: DynamoDB orders text by its UTF-8 bytes."""
 
+OURS = "tablegraph-"
+"""How the partition keys of items begin that are nobody's data: the receipts of mutations."""
+
 FORMATS = ("lower", "epoch")
 EPOCH_DIGITS = 10
 MAX_DIGITS = 38

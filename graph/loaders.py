@@ -14,30 +14,40 @@ from aiodataloader import DataLoader, Loader
 from graph.client import MAX_TRIES, Meter, Response, back_off, forget_failure
 from graph.errors import RequestRefused, StoreError, TableMissing, Throttled
 from graph.keys import KeyValue
-from graph.model import Model
-from graph.requests import BatchGetItem, GetItem, Item, KeyAttributes, Query, Request, Scan, key_value
+from graph.model import Index, Model
+from graph.requests import (
+    BatchGetItem,
+    GetItem,
+    Item,
+    ItemKey,
+    KeyAttributes,
+    Query,
+    Request,
+    Scan,
+    TransactWriteItems,
+    key_value,
+)
 
 if TYPE_CHECKING:
     from graph.collection import Collection
+    from graph.writes.commit import Group
 
 BATCH_GET_KEYS = 100
-
-ItemKey = tuple[str, KeyAttributes]
-"""A table and the primary key of an item in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The numbers that bound reading.
+    """The numbers that bound an operation.
 
-    `read_budget` and `scan_budget` count the items that one page may evaluate under a filter before it is returned
-    part-filled.
+    `max_cascade` is how many items a write may take along besides its own. `read_budget` and `scan_budget` count the
+    items that one page may evaluate under a filter before it is returned part-filled.
     """
 
     default_page_size: int = 50
     max_page_size: int = 1000
     read_budget: int = 5_000
     scan_budget: int = 100_000
+    max_cascade: int = 1000
     linger_secs: float = 0.015
 
 
@@ -80,14 +90,16 @@ class _Loader(DataLoader[Any, Any]):
 
 
 class Operation:
-    """One GraphQL operation's reading: nothing here outlives it, and equal reads happen once.
+    """One GraphQL operation's requests: nothing here outlives it, and equal reads happen once.
 
     Keys leave by Nagle's rule: at once while nothing is outstanding; else when a batch is full, when all that is
     outstanding has been answered (so that what the answers lead to can travel together), or after a short linger.
     """
 
-    def __init__(self, model: Model, client: Sender, limits: Limits, meter: Meter) -> None:
+    def __init__(self, model: Model, client: Sender, limits: Limits, meter: Meter, *, consistent: bool = False) -> None:
         self.model = model
+        self.consistent = consistent
+        """Read consistently wherever DynamoDB can: what a mutation reads must be what is there."""
         self.limits = limits
         self.meter = meter
         self.now = int(time.time())
@@ -96,6 +108,10 @@ class Operation:
         """What a to-one relationship (type, field) of a node leads to, where the way there has shown it already."""
         self.collections: dict[tuple[str, str | None, tuple[KeyValue, ...]], Collection] = {}
         """What is known of partitions that were read together with their node, by table, index and partition key."""
+        self.idempotency_key: str | None = None
+        """The caller's key for all mutations of the operation, each by its name in the response."""
+        self.group: Group | None = None
+        """The mutations that become one transaction, under @transaction."""
         self._client = client
         self._readers: set[asyncio.Task[Any] | None] = set()
         """The tasks whose requests are outstanding: what they read may lead to more keys."""
@@ -194,13 +210,13 @@ class Operation:
     async def _get(self, table: str, keys: list[KeyAttributes]) -> dict[KeyAttributes, Item]:
         """Get up to 100 items of a table, asking again for what DynamoDB left unprocessed (16 MB, or throttling)."""
         if len(keys) == 1:
-            response = await self._client.send(GetItem(table, keys[0]), self.meter)
+            response = await self._client.send(GetItem(table, keys[0], self.consistent), self.meter)
             return {keys[0]: response["Item"]} if "Item" in response else {}
         names = [name for name, _ in keys[0]]
         found: dict[KeyAttributes, Item] = {}
         attempt = 0
         while keys:
-            response = await self._client.send(BatchGetItem(table, tuple(keys)), self.meter)
+            response = await self._client.send(BatchGetItem(table, tuple(keys), self.consistent), self.meter)
             for item in response["Responses"].get(table, ()):
                 found[_key_of(item, names)] = item
             left = response.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])
@@ -211,6 +227,26 @@ class Operation:
             if keys:
                 await back_off(attempt, self.meter)
         return found
+
+    def reads_consistently(self, index: Index) -> bool:
+        """Say whether a Query of an index is to be consistent: a global index is always a little behind."""
+        return self.consistent and (index.name is None or index.local)
+
+    # --- writes ---
+
+    async def write(self, request: TransactWriteItems) -> None:
+        """Send a transaction, and forget what was read before. Raises StoreError, TransactionCancelled among them."""
+        try:
+            await self._client.send(request, self.meter)
+        finally:
+            self.forget()
+
+    def forget(self) -> None:
+        """Forget everything read: it may have been written since."""
+        self._items.clear_all()
+        self._pages.clear()
+        self.inverses.clear()
+        self.collections.clear()
 
     # --- pages ---
 
@@ -291,10 +327,13 @@ class Graph:
         self.limits = limits or Limits()
         self._client = client
 
-    def operation(self, *, timeout_secs: float | None = None, report_capacity: bool = False) -> Operation:
+    def operation(
+        self, *, timeout_secs: float | None = None, report_capacity: bool = False, consistent: bool = False
+    ) -> Operation:
         """Begin an operation with fresh loaders and its own deadline."""
         deadline = None if timeout_secs is None else asyncio.get_running_loop().time() + timeout_secs
-        return Operation(self.model, self._client, self.limits, Meter(report_capacity, deadline))
+        meter = Meter(report_capacity, deadline)
+        return Operation(self.model, self._client, self.limits, meter, consistent=consistent)
 
     async def send(self, request: Request, meter: Meter | None = None) -> Response:
         """Send a single request outside any operation. Raises StoreError."""

@@ -98,6 +98,29 @@ class FieldKind(Enum):
     RELATIONSHIP = "other items, found by a Query"
 
 
+class Moment(Enum):
+    """When a field takes the time of the write as its value."""
+
+    CREATE = "CREATE"
+    WRITE = "WRITE"
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """What a field is when a write does not say: the time of the write, or a new UUID."""
+
+    now: Moment | None = None
+    uuid: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A stored counter: of the items behind a relationship of the same type, or of a number field in them."""
+
+    relationship: str
+    field: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A field of a type in schema.graphql, without its meaning for GraphQL beyond name, type and description."""
@@ -113,6 +136,12 @@ class Field:
     """For a reference: how the attribute names a node of each type that may stand here."""
     description: str | None = None
     deprecation_reason: str | None = None
+    write: Callable[[Any], AttributeValue] = field(compare=False, repr=False, default=lambda value: value)
+    """Stores a value that is not None."""
+    is_set: bool = False
+    """A list that is stored as a set: of texts, numbers or binaries."""
+    default: Default | None = None
+    count: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +192,8 @@ class ItemType:
     description: str | None = None
     expiry: str | None = None
     """The attribute that says from which second on an item no longer exists."""
+    version: str | None = None
+    """The field that counts the writes of an item."""
 
     @property
     def references(self) -> tuple[Field, ...]:
@@ -280,6 +311,18 @@ class Find:
 
 
 @dataclass(frozen=True, slots=True)
+class Inward:
+    """A reference that leads to a node: the items of a type whose `field` names it, and the ways to find them all.
+
+    Without `accesses` no index finds them.
+    """
+
+    item_type: str
+    field: str
+    accesses: tuple[Access, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RangeInput:
     """An input type of the user's whose two fields are the inclusive bounds of a range."""
 
@@ -306,6 +349,8 @@ class Model:
     rivals: Mapping[tuple[str, str | None], tuple[Layout, ...]] = field(default_factory=dict)
     """By the name of a layout and of an index (None: the primary key): the layouts of other types that might look the
     same there."""
+    inward: Mapping[str, tuple[Inward, ...]] = field(default_factory=dict)
+    """For each node type: the references of other items that may lead to it."""
 
     @property
     def nodes(self) -> tuple[ItemType, ...]:

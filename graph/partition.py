@@ -87,7 +87,7 @@ class RangeSource:
             filter=all_of(discriminator(self.operation.model, self.range), self.sieve.condition),
             limit=limit,
             descending=descending,
-            consistent=self.consistent,
+            consistent=self.consistent or self.operation.reads_consistently(index),
         )
 
     @property

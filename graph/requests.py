@@ -10,12 +10,16 @@ from typing import Any
 from graph.expressions import AllOf, Compare, Condition, Placeholders, render, value_of
 from graph.keys import KeyValue
 from graph.scalars import AttributeValue, number_text
+from graph.updates import Update, render_update
 
 Item = Mapping[str, AttributeValue]
 """An item as DynamoDB's JSON carries it."""
 
 KeyAttributes = tuple[tuple[str, KeyValue], ...]
 """The attributes of a primary key, or of an ExclusiveStartKey, in order."""
+
+ItemKey = tuple[str, KeyAttributes]
+"""A table and the primary key of an item in it."""
 
 
 def key_attribute(value: KeyValue) -> dict[str, str]:
@@ -42,12 +46,13 @@ class GetItem:
 
     table: str
     key: KeyAttributes
+    consistent: bool = False
     operation = "GetItem"
     index = None
 
     def parameters(self) -> dict[str, Any]:
         """Write the request as DynamoDB's API takes it."""
-        return {"TableName": self.table, "Key": _key(self.key)}
+        return {"TableName": self.table, "Key": _key(self.key)} | _consistency(consistent=self.consistent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +61,14 @@ class BatchGetItem:
 
     table: str
     keys: tuple[KeyAttributes, ...]
+    consistent: bool = False
     operation = "BatchGetItem"
     index = None
 
     def parameters(self) -> dict[str, Any]:
         """Write the request as DynamoDB's API takes it."""
-        return {"RequestItems": {self.table: {"Keys": [_key(key) for key in self.keys]}}}
+        wanted: dict[str, Any] = {"Keys": [_key(key) for key in self.keys]}
+        return {"RequestItems": {self.table: wanted | _consistency(consistent=self.consistent)}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +110,7 @@ class Query:
         _add_reading(parameters, self, holders)
         if self.descending:
             parameters["ScanIndexForward"] = False
-        if self.consistent:
-            parameters["ConsistentRead"] = True
-        return parameters
+        return parameters | _consistency(consistent=self.consistent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +134,10 @@ class Scan:
             parameters |= {"Segment": self.segment, "TotalSegments": self.segments}
         _add_reading(parameters, self, Placeholders())
         return parameters
+
+
+def _consistency(*, consistent: bool) -> dict[str, Any]:
+    return {"ConsistentRead": True} if consistent else {}
 
 
 def _add_reading(parameters: dict[str, Any], request: Query | Scan, holders: Placeholders) -> None:
@@ -155,6 +164,64 @@ class PutItems:
     def parameters(self) -> dict[str, Any]:
         """Write the request as DynamoDB's API takes it."""
         return {"RequestItems": {self.table: [{"PutRequest": {"Item": item}} for item in self.items]}}
+
+
+NO_UPDATE = Update()
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a transaction does to one item: one of `item` (Put), `update` and `delete`, or else a check.
+
+    Source: DynamoDB API, TransactWriteItem.
+    """
+
+    table: str
+    key: KeyAttributes
+    item: Item | None = None
+    update: Update = NO_UPDATE
+    delete: bool = False
+    condition: Condition | None = None
+
+    @property
+    def verb(self) -> str:
+        """Name the action as DynamoDB does."""
+        if self.item is not None:
+            return "Put"
+        return "Update" if self.update else "Delete" if self.delete else "ConditionCheck"
+
+    def parameters(self) -> dict[str, Any]:
+        """Write the action as DynamoDB's API takes it."""
+        holders = Placeholders()
+        body: dict[str, Any] = {"TableName": self.table}
+        body |= {"Key": _key(self.key)} if self.item is None else {"Item": self.item}
+        if self.update:
+            body["UpdateExpression"] = render_update(self.update, holders)
+        if self.condition is not None:
+            body["ConditionExpression"] = render(self.condition, holders)
+            # What lies there says which part of the condition failed.
+            body["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+        return {self.verb: body | holders.parameters()}
+
+
+@dataclass(frozen=True, slots=True)
+class TransactWriteItems:
+    """Up to 100 actions on different items, all or none. Source: DynamoDB API, TransactWriteItems.
+
+    `token` makes the request, sent again within ten minutes, happen once.
+    """
+
+    actions: tuple[Action, ...]
+    token: str
+    operation = "TransactWriteItems"
+    index = None
+
+    def parameters(self) -> dict[str, Any]:
+        """Write the request as DynamoDB's API takes it."""
+        return {
+            "TransactItems": [action.parameters() for action in self.actions],
+            "ClientRequestToken": self.token,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,4 +251,4 @@ class CreateTable:
         return dict(self.definition)
 
 
-Request = GetItem | BatchGetItem | Query | Scan | PutItems | DescribeTable | CreateTable
+Request = GetItem | BatchGetItem | Query | Scan | PutItems | TransactWriteItems | DescribeTable | CreateTable

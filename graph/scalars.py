@@ -157,6 +157,8 @@ def _date(value: Any) -> str:
 
 _DATE_TIME = re.compile(_DATE.pattern + r"[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LAST_SECOND = 10**11
+"""The largest number of seconds since 1970 that is read as such: larger ones are milliseconds."""
 
 
 def instant(text: str) -> datetime:
@@ -190,7 +192,7 @@ def _read_date_time(value: AttributeValue) -> str:
         return _as_written(value["S"])
     if "N" in value:
         seconds = Decimal(value["N"])
-        return epoch_to_date_time(seconds / 1000 if abs(seconds) > 10**11 else seconds)
+        return epoch_to_date_time(seconds / 1000 if abs(seconds) > LAST_SECOND else seconds)
     raise ValueError("type S (ISO 8601) or N (seconds since 1970)")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from graph.cursor import Position, is_key_position
 from graph.expressions import AllOf, AnyOf, Compare, Condition, Exists, Function, Not
-from graph.keys import Literal
+from graph.keys import OURS, Literal
 from graph.loaders import Operation
 from graph.model import Layout, Table
 from graph.requests import Item, Scan, key_value
@@ -84,6 +84,8 @@ class ScanSource:
                 text = ("S", template.parts[0].text)
                 is_whole = len(template.parts) == 1
                 parts.append(Compare(name, "=", text) if is_whole else Function("begins_with", name, text))
+            elif name in table.primary.partition_keys and not template.is_number:
+                parts.append(Not(Function("begins_with", name, ("S", OURS))))
         if table.type_attribute:
             type_name = self.operation.model.items[layout.type_name].type_name
             absent = Not(Exists(table.type_attribute))

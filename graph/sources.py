@@ -138,7 +138,8 @@ def read_layouts(
     for layout in layouts:
         entity = read_live(operation, layout, item, None if is_whole else frozenset(item))
         if entity is not None:
-            if is_whole and entity.key is not None:
+            # An index is behind the table: what it shows does for a query, and not for a write.
+            if is_whole and entity.key is not None and not operation.consistent:
                 operation.prime_item(entity.key, item)
             return entity
     if not fits_any(operation.model, layouts[0].table, item):

@@ -16,7 +16,7 @@ def create_table(model: Model, table: Table, name: str | None = None) -> CreateT
         "TableName": name or table.name,
         "BillingMode": "PAY_PER_REQUEST",
         "AttributeDefinitions": [
-            {"AttributeName": name, "AttributeType": _attribute_type(model, table, name)} for name in names
+            {"AttributeName": name, "AttributeType": key_type(model, table, name)} for name in names
         ],
         "KeySchema": _key_schema(table.primary),
     }
@@ -47,7 +47,8 @@ def _non_key(table: Table, index: Index, names: Iterable[str]) -> list[str]:
     return sorted({*names} - {*index.key_attributes, *table.key_attributes})
 
 
-def _attribute_type(model: Model, table: Table, name: str) -> str:
+def key_type(model: Model, table: Table, name: str) -> str:
+    """Give the type of a key attribute, S or N."""
     for item_type in model.items.values():
         for layout in item_type.layouts:
             if layout.table == table.name and name in layout.templates:
@@ -65,7 +66,7 @@ def differences(model: Model, table: Table, description: Mapping[str, Any]) -> I
         )
     for attribute in described["AttributeDefinitions"]:
         name, is_type = attribute["AttributeName"], attribute["AttributeType"]
-        wanted = _attribute_type(model, table, name)
+        wanted = key_type(model, table, name)
         if name in _key_names(table) and is_type != wanted:
             yield (
                 f"the key attribute `{name}` of the table `{table.name}` is of type {is_type}, and the model makes "

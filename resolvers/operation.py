@@ -21,6 +21,8 @@ class Request:
     """False when the transport promises safety (HTTP GET): a mutation is then refused before anything runs."""
     cost: bool = False
     """True when `extensions.cost` is to say what the operation asked of DynamoDB."""
+    idempotency_key: str | None = None
+    """The client's key for this one operation: sent again, its mutations are not carried out again."""
 
 
 @dataclass(frozen=True, slots=True)

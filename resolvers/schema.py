@@ -32,6 +32,7 @@ from graph.model import Model
 from graph.requests import DescribeTable
 from resolvers.operation import Request, Response
 from resolvers.scalars import SCALAR_MAP
+from resolvers.transaction import TransactionExecutor, is_transaction, transaction_directive
 from resolvers.types import TypeBuilder
 
 DOCUMENTS_CACHED = 1000
@@ -56,7 +57,13 @@ def build_schema(model: Model) -> strawberry.Schema:
     """Build the Strawberry schema of a model."""
     types = TypeBuilder(model)
     config = StrawberryConfig(auto_camel_case=False, scalar_map=SCALAR_MAP)
-    return strawberry.Schema(types.query(), types=types.all_types(), config=config)
+    return strawberry.Schema(
+        types.query(),
+        types.mutation(),
+        types=types.all_types(),
+        directives=[transaction_directive],
+        config=config,
+    )
 
 
 def print_sdl(model: Model) -> str:
@@ -110,20 +117,28 @@ class Api:
                 extensions={"code": "METHOD_NOT_ALLOWED"},
             )
             return Response({"errors": [error.formatted]}, "mutation_over_get")
-        operation = self._graph.operation(timeout_secs=self._timeout_secs, report_capacity=request.cost)
+        operation = self._graph.operation(
+            timeout_secs=self._timeout_secs,
+            report_capacity=request.cost,
+            consistent=definition.operation is OperationType.MUTATION,
+        )
+        operation.idempotency_key = request.idempotency_key
         try:
-            result = await self._run(document, request, operation)
+            result = await self._run(document, request, operation, together=is_transaction(definition))
         finally:
             await operation.close()
         return _respond(result, operation, cost=request.cost)
 
-    async def _run(self, document: DocumentNode, request: Request, operation: Operation) -> ExecutionResult:
+    async def _run(
+        self, document: DocumentNode, request: Request, operation: Operation, *, together: bool
+    ) -> ExecutionResult:
         result = execute(
             self._schema,
             document,
             context_value=operation,
             variable_values=dict(request.variables or {}),
             operation_name=request.operation_name,
+            executor_class=TransactionExecutor if together else None,
         )
         return await result if inspect.isawaitable(result) else result
 

@@ -27,7 +27,7 @@ Possible = Callable[[str], frozenset[str]]
 class Selection:
     """The selection sets of one field, all its occurrences taken together."""
 
-    __slots__ = ("_fragments", "_possible", "_sets", "_variables")
+    __slots__ = ("_fragments", "_possible", "_sets", "_variables", "response_name")
 
     def __init__(
         self,
@@ -35,7 +35,10 @@ class Selection:
         fragments: Mapping[str, FragmentDefinitionNode],
         variables: Mapping[str, Any],
         possible: Possible,
+        response_name: str = "",
     ) -> None:
+        self.response_name = response_name
+        """The key of the field in the response: its alias, or its name."""
         self._sets = sets
         self._fragments = fragments
         self._variables = variables
@@ -45,7 +48,7 @@ class Selection:
     def of(cls, info: GraphQLResolveInfo[Any], possible: Possible) -> Selection:
         """Take the selection of the field that is being resolved."""
         sets = [node.selection_set for node in info.field_nodes if node.selection_set is not None]
-        return cls(sets, info.fragments, info.variable_values, possible)  # type: ignore[arg-type]  # Strawberry hands on a plain dict
+        return cls(sets, info.fragments, info.variable_values, possible, str(info.path.key))  # type: ignore[arg-type]  # Strawberry hands on a plain dict
 
     def names(self, type_name: str | None = None) -> frozenset[str]:
         """List the fields selected, without `__typename`; with a type, only those that apply to it."""

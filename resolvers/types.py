@@ -21,6 +21,7 @@ from graph.patterns import has_lookup, lookup_arguments, lookup_name
 from resolvers import connection, node
 from resolvers.fields import annotation, argument, input_field, resolver_field, value_field
 from resolvers.inputs import InputBuilder, definition, new_input
+from resolvers.mutation import MutationBuilder
 from resolvers.node import needs_of
 from resolvers.scalars import SCALAR_TYPES
 from resolvers.selection import Selection
@@ -240,6 +241,11 @@ class TypeBuilder:
         fields += [self._lookup(item) for item in self._model.items.values() if has_lookup(self._model, item)]
         fields += [self._find(find) for find in self._model.finds.values()]
         return self._object("Query", fields, "What can be read.")
+
+    def mutation(self) -> Any:
+        """Make the Mutation type: what can be written of every type with items."""
+        builder = MutationBuilder(self._model, self._classes, self._inputs, self._object)
+        return self._object("Mutation", builder.fields(), "What can be written.")
 
     def all_types(self) -> list[Any]:
         """List the types that the root may not reach by itself."""

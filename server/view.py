@@ -27,6 +27,7 @@ MediaType = Literal["application/json", "application/graphql-response+json", "te
 CostPolicy = Literal["header", "always", "never"]
 Header = tuple[str, str]
 
+IDEMPOTENCY_HEADER = "Idempotency-Key"
 COST_HEADER = "Tablegraph-Cost"
 COMMON_HEADERS: tuple[Header, ...] = (("Vary", "Accept"), ("X-Content-Type-Options", "nosniff"))
 
@@ -232,6 +233,7 @@ def read_request(head: Head, body: bytes, cost: CostPolicy) -> Request:
         variables=_read(parameters, "variables", dict, "an object"),
         operation_name=_read(parameters, "operationName", str, "a string") or None,
         mutations_allowed=not is_get,
+        idempotency_key=head.headers.get(IDEMPOTENCY_HEADER.lower()) or None,
         cost=cost == "always" or (cost == "header" and head.headers.get(COST_HEADER.lower()) == "1"),
     )
 

@@ -15,10 +15,20 @@ from typing import Any
 
 from graph.client import Meter, Response
 from graph.errors import Unavailable
-from graph.expressions import AllOf, AnyOf, Between, Compare, Condition, Exists, Function, In, Not, Value
-from graph.loaders import ItemKey
+from graph.expressions import AllOf, AnyOf, Between, Compare, Condition, Exists, Function, In, Not, Present, Value
 from graph.model import Index, Model, Projection
-from graph.requests import BatchGetItem, GetItem, Item, KeyAttributes, PutItems, Query, Request, Scan, key_value
+from graph.requests import (
+    BatchGetItem,
+    GetItem,
+    Item,
+    ItemKey,
+    KeyAttributes,
+    PutItems,
+    Query,
+    Request,
+    Scan,
+    key_value,
+)
 
 
 class Memory:
@@ -216,6 +226,8 @@ def holds(condition: Condition, item: Item) -> bool:
     match condition:
         case Not(inner):
             return not holds(inner, item)
+        case Present(attribute):
+            return attribute in item
         case AllOf(conditions):
             return all(holds(part, item) for part in conditions)
         case AnyOf(conditions):

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from graph.client import Meter, Response
-from graph.loaders import Graph, ItemKey, Limits, Operation
-from graph.requests import BatchGetItem, GetItem, Item, Query, Request, key_attribute
+from graph.loaders import Graph, Limits, Operation
+from graph.requests import BatchGetItem, GetItem, Item, ItemKey, Query, Request, key_attribute
 from resolvers.sdl import compile_model
 from tests.clock import now
 

@@ -5,10 +5,22 @@ from __future__ import annotations
 import pytest
 
 from graph.client import BotoTransport, Client, Meter
-from graph.errors import RequestRefused, StoreError, TableMissing
-from graph.requests import BatchGetItem, CreateTable, DescribeTable, GetItem, PutItems, Query
+from graph.errors import RequestRefused, StoreError, TableMissing, TransactionCancelled
+from graph.expressions import Exists, Not
+from graph.requests import (
+    Action,
+    BatchGetItem,
+    CreateTable,
+    DescribeTable,
+    GetItem,
+    Item,
+    PutItems,
+    Query,
+    TransactWriteItems,
+)
 
 KEY = (("id", "banana"),)
+NEW = Not(Exists("id"))
 ITEM = {"id": {"S": "banana"}, "name": {"S": "Banane \U0001f34c"}}
 
 
@@ -43,6 +55,20 @@ async def test_engine_answers_what_we_send(transport: BotoTransport) -> None:
     assert (count["Count"], "Items" in count) == (1, False)
     assert meter.items_read == 4
     assert meter.capacity_units > 2
+
+
+async def test_binaries_come_back_as_they_were_written(transport: BotoTransport) -> None:
+    client = Client(transport)
+    await make_table(client, "test-binaries")
+    inner: Item = {"B": {"S": "no binary"}, "BS": {"L": [{"B": "AA=="}, {"B": ""}]}}
+    item: Item = {**ITEM, "B": {"B": "aGk="}, "BS": {"BS": ["aGk=", "/+8="]}, "inner": {"M": inner}}
+
+    await client.send(PutItems("test-binaries", (item,)), Meter())
+
+    assert (await client.send(GetItem("test-binaries", KEY), Meter()))["Item"] == item
+    with pytest.raises(TransactionCancelled) as refused:
+        await client.send(TransactWriteItems((Action("test-binaries", KEY, item, condition=NEW),), "token"), Meter())
+    assert refused.value.items == {0: item}
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.codec import Read, list_of, map_of, optional, parse_body
-from graph.scalars import BASE64, DATE_TIME, DECIMAL, INT, STRING
-from tests.strategies import JSON_VALUES
+from graph.codec import (
+    Read,
+    Write,
+    as_list,
+    as_map,
+    as_seconds,
+    as_set,
+    list_of,
+    map_of,
+    optional,
+    or_null,
+    parse_body,
+)
+from graph.scalars import BASE64, DATE_TIME, DECIMAL, ID, INT, STRING, Scalar, date_time_text, instant
+from tests.strategies import ALL_SCALARS, JSON_VALUES, MOMENTS, values
 
 
 @given(st.dictionaries(st.text(st.characters(codec="utf-8")), JSON_VALUES))
@@ -112,3 +124,78 @@ def test_type_may_hold_itself() -> None:
         "name": "a",
         "inner": {"name": "b", "inner": None},
     }
+
+
+# --- values, written ----------------------------------------------------------------------------------------------
+
+STORED = [scalar for scalar in ALL_SCALARS if scalar.name != "JSON"]
+"""JSON keeps None and numbers in its own way."""
+
+
+@given(st.sampled_from(STORED).flatmap(lambda scalar: st.tuples(st.just(scalar), st.lists(values(scalar)))))
+def test_list_is_read_as_it_was_written(drawn: tuple[Scalar, list[Any]]) -> None:
+    scalar, entries = drawn
+
+    assert list_of(scalar.read)(as_list(scalar.write)(entries)) == entries
+
+
+@given(st.lists(st.lists(st.none() | values(INT))))
+def test_lists_and_nulls_inside_a_list_are_read_as_they_were_written(entries: list[list[int | None]]) -> None:
+    write = as_list(as_list(or_null(INT.write)))
+
+    assert list_of(list_of(optional(INT.read)))(write(entries)) == entries
+
+
+IN_SETS = [scalar for scalar in STORED if scalar.name not in ("Boolean", "Date", "DateTime")]
+
+
+@given(
+    st.sampled_from(IN_SETS).flatmap(
+        lambda scalar: st.tuples(st.just(scalar), st.lists(values(scalar), min_size=1, unique=True))
+    )
+)
+def test_set_is_read_as_it_was_written(drawn: tuple[Scalar, list[Any]]) -> None:
+    scalar, entries = drawn
+
+    assert list_of(scalar.read)(as_set(scalar.write)(entries)) == entries
+
+
+def test_set_holds_each_value_once_as_it_is_stored() -> None:
+    assert as_set(DECIMAL.write)([DECIMAL.check("1.0"), DECIMAL.check("1"), DECIMAL.check("2")]) == {"NS": ["1", "2"]}
+    assert as_set(ID.write)(["b", "a", "b"]) == {"SS": ["b", "a"]}
+    assert as_set(BASE64.write)(["aGk="]) == {"BS": ["aGk="]}
+    assert as_set(ID.write)([]) == {"NULL": True}
+
+
+def writers() -> Mapping[str, tuple[str, Write]]:
+    return {"name": ("Name", STRING.write), "sizes": ("Sizes", as_list(or_null(INT.write)))}
+
+
+@given(st.fixed_dictionaries({"name": st.none() | values(STRING), "sizes": st.none() | st.lists(values(INT))}))
+def test_map_is_read_as_it_was_written(value: dict[str, Any]) -> None:
+    assert map_of(fields)(as_map(writers)(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "attribute"),
+    [
+        pytest.param({}, {"M": {}}, id="empty"),
+        pytest.param({"name": None, "sizes": []}, {"M": {"Sizes": {"L": []}}}, id="none"),
+        pytest.param({"name": "a", "other": "b"}, {"M": {"Name": {"S": "a"}}}, id="more-than-the-model-knows"),
+    ],
+)
+def test_map_is_written_as(value: dict[str, Any], attribute: Mapping[str, Any]) -> None:
+    assert as_map(writers)(value) == attribute
+
+
+@given(MOMENTS.map(date_time_text).filter(lambda text: text < "5138"))
+def test_moment_is_read_to_the_second_that_was_written(text: str) -> None:
+    back = DATE_TIME.read(as_seconds(text))
+
+    assert instant(back) == instant(text).replace(microsecond=0)
+
+
+def test_second_that_would_be_read_as_milliseconds_is_refused() -> None:
+    assert as_seconds("5138-11-16T09:46:40Z") == {"N": "100000000000"}
+    with pytest.raises(ValueError, match=r"^a date and time up to 5138-11-16T09:46:40Z$"):
+        as_seconds("5138-11-16T09:46:41Z")

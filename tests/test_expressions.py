@@ -85,7 +85,7 @@ def test_the_same_name_or_value_has_one_placeholder() -> None:
 
     assert text.count("#n0 = :v0") == 2
     assert holders.names == {"a": "#n0", "b": "#n1"}
-    assert holders.values == {("S", "1"): ":v0", ("S", "NULL"): ":v1"}
+    assert holders.parameters()["ExpressionAttributeValues"] == {":v0": {"S": "1"}, ":v1": {"S": "NULL"}}
 
 
 def test_values_of_different_types_are_different_values() -> None:

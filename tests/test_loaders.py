@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from graph.client import MAX_TRIES, Response
 from graph.errors import DeadlineExceeded, RequestRefused, Throttled
-from graph.loaders import ItemKey
-from graph.requests import BatchGetItem, GetItem, Request, key_attribute
+from graph.requests import BatchGetItem, GetItem, ItemKey, Request, key_attribute
 from tests.clock import now, run, turns
 from tests.store import LINGER_SECS, Store, fruit, item, query, ship
 

@@ -11,6 +11,7 @@ from resolvers.sdl.declarations import Declarations, declare
 from resolvers.sdl.document import read_document
 from resolvers.sdl.fields import Fields
 from resolvers.sdl.finds import Finds
+from resolvers.sdl.inward import inward
 from resolvers.sdl.items import Items
 from resolvers.sdl.lookups import Lookups
 from resolvers.sdl.names import check_names
@@ -19,6 +20,7 @@ from resolvers.sdl.report import Report
 from resolvers.sdl.rivals import Rivals
 from resolvers.sdl.tables import read_tables
 from resolvers.sdl.templates import Templates
+from resolvers.sdl.upkeep import Upkeep
 
 
 def compile_model(text: str, name: str = "schema.graphql", *, table: str | None = None) -> Model:
@@ -82,6 +84,7 @@ def _build(declared: Declarations, report: Report, table: str | None) -> Model:
     arguments = Arguments(declared, templates, report)
     finds = Finds(declared, arguments, tables, items, report).all()
     relationships = Relationships(declared, tables, items, report).all()
+    Upkeep(declared, items, relationships, report).check()
     lookups = Lookups(declared, tables, items, report).all()
     rivals = Rivals(declared, tables, items, report).all()
     check_names(declared, report)
@@ -96,4 +99,5 @@ def _build(declared: Declarations, report: Report, table: str | None) -> Model:
         finds=finds,
         lookups=lookups,
         rivals=rivals,
+        inward=inward(items, tables),
     )

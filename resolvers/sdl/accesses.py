@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from graph.bounds import Bound
 from graph.keys import Path
 from graph.model import Access, ItemType, Layout
 from graph.planner import is_bound
+from resolvers.sdl.paths import places
 from resolvers.sdl.tables import Tables
 
 SOME_VALUE = Bound(values=("x",))
@@ -97,11 +98,36 @@ def mentions(access: Access, name: str) -> bool:
     )
 
 
-def is_dense(access: Access, item: ItemType) -> bool:
-    """Say whether every item with a partition key is in the index: no field that its sort key holds may be null."""
+def ways_from(
+    tables: Tables,
+    layouts: Iterable[Layout],
+    start: str,
+    source: str,
+    prefer_copy: str | None = None,
+    *,
+    by_filter: bool = False,
+) -> tuple[Access, ...]:
+    """List the ways to the items whose field `start` names a node of the type `source`, best first.
+
+    A partition of shards alone is bound as well, but holds everybody's items: the source must be in the key. With
+    `by_filter` they are those where a filter has to bind what stands beside the source in a partition key.
+    """
+    named = [layout for layout in layouts if layout.ends.get(start, source) == source]
+    bound = {path: SOME_VALUE for path in paths_of(named) if by_filter or path[0] == start}
+    ways = (access for access in accesses(tables, named, bound, prefer_copy) if needs(access, start))
+    return tuple(access for access in ways if not by_filter or (asks(access, start) and holds_alone(access, start)))
+
+
+def alike(ways: Sequence[Access], start: str) -> tuple[Access, ...]:
+    """Keep the ways that need no more of the source than the best one does."""
+    return tuple(access for access in ways if set(needs(access, start)) <= set(needs(ways[0], start)))
+
+
+def is_filled(items: Mapping[str, ItemType], layout: Layout, attribute: str, start: str) -> bool:
+    """Say whether every item that names a node by `start` has a key attribute: no field that it holds may be null."""
     return all(
-        item.fields[variable.path[0]].type.required
-        for layout in access.layouts
-        for template in layout.sort(access.index)
-        for variable in template.variables
+        items[owner].fields[name].type.required
+        for variable in layout.templates[attribute].variables
+        for owner, name in places(items, layout.type_name, variable.path, layout)
+        if (owner, name) != (layout.type_name, start)
     )

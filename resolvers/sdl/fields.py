@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from graph import codec
-from graph.codec import Read
+from graph.codec import Read, Write
 from graph.keys import Template
 from graph.model import Field, FieldKind, ObjectType, TypeRef
+from graph.requests import key_attribute
 from resolvers.sdl.declarations import Declarations, DeclaredField, DeclaredType, Directive, deprecation
-from resolvers.sdl.report import Report, listed, near
+from resolvers.sdl.report import Report, listed
 from resolvers.sdl.templates import Templates, Written
+from resolvers.sdl.upkeep import count_of, default_of
 
 
 def _pascal(name: str) -> str:
@@ -20,6 +22,9 @@ def _pascal(name: str) -> str:
 def _snake(name: str) -> str:
     return "".join("_" + letter.lower() if letter.isupper() else letter for letter in name).lstrip("_")
 
+
+IN_SETS = ("ID", "String", "Int", "Float", "BigInt", "Decimal", "Base64")
+"""Scalars that DynamoDB has sets of; enums are texts too."""
 
 ATTRIBUTE_CASES: Mapping[str, Callable[[str], str]] = {"AS_WRITTEN": str, "PASCAL": _pascal, "SNAKE": _snake}
 
@@ -73,6 +78,10 @@ class Fields:
             refs,
             field.description,
             deprecation(field.node),
+            self._writer(field, kind, case),
+            is_set=_is_set(field),
+            default=default_of(field),
+            count=count_of(field),
         )
 
     # --- what a field may be, and where ---
@@ -167,11 +176,9 @@ class Fields:
                 "@node or @edge. Move it there",
             )
         if (use := field.directives.get("attribute")) is not None:
-            self._check_attribute(where, use, kind)
-        if (use := field.directives.get("count")) is not None:
-            self._check_count(where, use, type_, field)
+            self._check_attribute(where, use, field, kind)
 
-    def _check_attribute(self, where: str, use: Directive, kind: FieldKind) -> None:
+    def _check_attribute(self, where: str, use: Directive, field: DeclaredField, kind: FieldKind) -> None:
         if kind is FieldKind.RELATIONSHIP:
             self._report.add(
                 use.node,
@@ -184,7 +191,13 @@ class Fields:
                 f"{where} is a value, and `ref` says how an attribute names another node: expected it on a field of a "
                 "node type. Remove `ref`",
             )
-        elif not use.get("name") and (use.get("ref") is None or use.get("name") is not None):
+        elif use.get("set") and not self._may_be_set(field.type):
+            self._report.add(
+                use.at("set"),
+                f"{where} is {field.type}, which DynamoDB has no sets of: expected a list, without nulls, of "
+                f"{', '.join(IN_SETS)} or an enum. Write it like [String!], or remove `set`",
+            )
+        elif use.get("name") == "" or (use.get("name") is None and use.get("ref") is None and not use.get("set")):
             self._report.add(
                 use.at("name"),
                 f'{where}: this @attribute names no attribute: expected @attribute(name: "…"). Write the name, or '
@@ -192,17 +205,9 @@ class Fields:
                 "the directive",
             )
 
-    def _check_count(self, where: str, use: Directive, type_: DeclaredType, field: DeclaredField) -> None:
-        counted = str(use.get("of")).split(".")[0]
-        known = [name for name, entry in type_.fields.items() if entry.is_relationship]
-        scalar = self._templates.scalar(field.type.name)
-        if counted not in known or scalar is None or not scalar.numeric:
-            self._report.add(
-                use.at("of"),
-                f"{where} counts `{use.get('of')}`: expected a number field that counts one of the relationships "
-                f'{listed(known)} of `{type_.name}`, or a number in it. Write @count(of: "…") on an Int'
-                f"{near(counted, known)}",
-            )
+    def _may_be_set(self, type_: TypeRef) -> bool:
+        of = type_.of
+        return of is not None and of.required and (of.name in IN_SETS or of.name in self._declared.enums)
 
     def _check_attributes(self, type_: DeclaredType, made: Mapping[str, Field]) -> None:
         first: dict[str, str] = {}
@@ -238,10 +243,34 @@ class Fields:
         if type_.of is not None:
             return codec.list_of(codec.optional(self._reader(type_.of, case)))
         scalar = self._templates.scalar(type_.name)
-        return scalar.read if scalar is not None else codec.map_of(lambda: self._map_fields(type_.name, case))
+        return scalar.read if scalar is not None else codec.map_of(lambda: self._map_readers(type_.name, case))
 
-    def _map_fields(self, name: str, case: str) -> dict[str, tuple[str, Read]]:
+    def _map_readers(self, name: str, case: str) -> dict[str, tuple[str, Read]]:
         return {
             field.name: (field.attribute, codec.optional(field.read))
             for field in self.nested(name, case).fields.values()
         }
+
+    def _writer(self, field: DeclaredField, kind: FieldKind, case: str) -> Write:
+        if kind is not FieldKind.ATTRIBUTE:
+            return key_attribute
+        if _is_set(field) and self._may_be_set(field.type):
+            return codec.as_set(self._type_writer(field.type.of or field.type, case))
+        # DynamoDB lets items expire by numbers alone.
+        if "ttl" in field.directives and field.type.name == "DateTime":
+            return codec.as_seconds
+        return self._type_writer(field.type, case)
+
+    def _type_writer(self, type_: TypeRef, case: str) -> Write:
+        if type_.of is not None:
+            return codec.as_list(codec.or_null(self._type_writer(type_.of, case)))
+        scalar = self._templates.scalar(type_.name)
+        return scalar.write if scalar is not None else codec.as_map(lambda: self._map_writers(type_.name, case))
+
+    def _map_writers(self, name: str, case: str) -> dict[str, tuple[str, Write]]:
+        return {field.name: (field.attribute, field.write) for field in self.nested(name, case).fields.values()}
+
+
+def _is_set(field: DeclaredField) -> bool:
+    use = field.directives.get("attribute")
+    return use is not None and bool(use.get("set"))

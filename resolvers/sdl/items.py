@@ -51,6 +51,7 @@ class Items:
             type_.interfaces,
             type_.description,
             self._expiry(type_, fields),
+            next((field.name for field in type_.fields.values() if "version" in field.directives), None),
         )
 
     def _expiry(self, type_: DeclaredType, fields: Mapping[str, Field]) -> str | None:

@@ -11,6 +11,20 @@ from resolvers.sdl.declarations import Declarations
 from resolvers.sdl.report import Report
 from resolvers.sdl.words import RESERVED_TYPES, WHERE_FIELDS
 
+NAMING = {"{}Key": "the key of `{}`", "{}Reference": "a reference to `{}`"}
+"""The inputs that name an item."""
+
+WRITING = {
+    "{}Payload": "the result of `create{}`",
+    "Delete{}Payload": "the result of `delete{}`",
+    "Create{}Input": "the input of `create{}`",
+    "Update{}Input": "the input of `update{}`",
+    "Increment{}Input": "what `update{}` adds to numbers",
+    "Append{}Input": "what `update{}` appends to lists",
+    "Remove{}Input": "what `update{}` removes",
+}
+"""The types of the mutations of an item."""
+
 
 def check_names(declared: Declarations, report: Report) -> None:
     """Report every name that is taken."""
@@ -76,6 +90,25 @@ def _generate(declared: Declarations) -> Iterator[tuple[str, str, Node]]:
                 kind = "" if field.type.of is None else "List"
                 of = f"lists of {leaf}" if kind else leaf
                 yield f"{leaf}{kind}Filter", f"the filter of {of}", field.node
+    yield from _generate_writes(declared)
+
+
+def _generate_writes(declared: Declarations) -> Iterator[tuple[str, str, Node]]:
+    for type_ in declared.items.values():
+        is_stored = not type_.keys[0].get("virtual")
+        for name, meaning in (NAMING | WRITING if is_stored else NAMING).items():
+            yield name.format(type_.name), meaning.format(type_.name), type_.node
+        for field in type_.fields.values():
+            if field.is_relationship and field.type.of is not None and is_stored:
+                # Without Create in front: an edge type is often called like the field that it serves, `BoxLids`.
+                name = f"{type_.name}{field.name[:1].upper()}{field.name[1:]}Input"
+                yield name, f"the input of `{type_.name}.{field.name}`", field.node
+    for type_ in declared.objects.values():
+        yield f"{type_.name}Input", f"the input of `{type_.name}`", type_.node
+    for several in (*declared.unions, *declared.interfaces):
+        if declared.possible(several):
+            for name, meaning in NAMING.items():
+                yield name.format(several), meaning.format(several), declared.nodes[several]
 
 
 def _check_roots(declared: Declarations, report: Report) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from graph.model import Access, ItemType, Layout, Relationship
-from resolvers.sdl.accesses import SOME_VALUE, accesses, asks, holds_alone, is_dense, mentions, needs, paths_of, strong
+from graph.model import Access, ItemType, Relationship
+from resolvers.sdl.accesses import alike, asks, is_filled, mentions, needs, strong, ways_from
 from resolvers.sdl.declarations import Declarations, DeclaredField, Directive
 from resolvers.sdl.layouts import is_whole
 from resolvers.sdl.report import Report, listed, near
@@ -123,19 +123,12 @@ class Relationships:
 
     def _along(self, source: str, field: DeclaredField, way: _Way, targets: tuple[str, ...]) -> Relationship | None:
         """Make the relationship of one way, if the table or an index serves it."""
-        layouts = [
-            layout
-            for layout in way.item.layouts
-            if layout.ends.get(way.start, source) == source
-            and (way.end is None or layout.ends.get(way.end, targets[0]) in targets)
-        ]
-        served = self._accesses(way, layouts, targets, by_filter=False)
+        served = self._accesses(way, source, targets, by_filter=False)
+        others = self._accesses(way, source, targets, by_filter=True) if field.type.of is not None else []
         # Of a list that is there without a filter, a way that takes one must hold all.
-        others = self._accesses(way, layouts, targets, by_filter=True) if field.type.of is not None else []
-        found = [*served, *(access for access in others if not served or is_dense(access, way.item))]
+        found = [*served, *(access for access in others if not served or self._holds_all(access, way.start))]
         if not found:
             return None
-        known = needs(found[0], way.start)
         return Relationship(
             source,
             field.name,
@@ -144,24 +137,25 @@ class Relationships:
             field.type.of is not None,
             way.start,
             way.end,
-            tuple(access for access in found if set(needs(access, way.start)) <= set(known)),
-            known,
+            alike(found, way.start),
+            needs(found[0], way.start),
             () if served else asks(found[0], way.start),
         )
 
-    def _accesses(self, way: _Way, layouts: list[Layout], targets: tuple[str, ...], *, by_filter: bool) -> list[Access]:
-        """List the ways that the source binds, or those where a filter has to bind what stands beside it."""
-        bound = {path: SOME_VALUE for path in paths_of(layouts) if by_filter or path[0] == way.start}
-        # A partition of shards alone is bound as well, but holds everybody's items: the source must be in the key.
+    def _accesses(self, way: _Way, source: str, targets: tuple[str, ...], *, by_filter: bool) -> list[Access]:
+        layouts = [
+            layout for layout in way.item.layouts if way.end is None or layout.ends.get(way.end, targets[0]) in targets
+        ]
         # Where the end may be of other types too, the key must say of which: a page reads what lies together.
         ends = self._declared.possible(way.item.fields[way.end].type.named) if way.end else targets
-        return [
-            access
-            for access in accesses(self._tables, layouts, bound, prefer_copy=way.end)
-            if needs(access, way.start)
-            and (len(ends) == len(targets) or mentions(access, way.end or ""))
-            and not (by_filter and (not asks(access, way.start) or not holds_alone(access, way.start)))
-        ]
+        ways = ways_from(self._tables, layouts, way.start, source, way.end, by_filter=by_filter)
+        return [access for access in ways if len(ends) == len(targets) or mentions(access, way.end or "")]
+
+    def _holds_all(self, access: Access, start: str) -> bool:
+        """Say whether every item with a partition key is in the index."""
+        return all(
+            is_filled(self._items, layout, name, start) for layout in access.layouts for name in access.index.sort_keys
+        )
 
     def _consistent(self, where: str, use: Directive, made: Relationship) -> Relationship | None:
         """Leave only the ways that can be read consistently, if that is asked for."""

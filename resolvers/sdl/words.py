@@ -12,6 +12,9 @@ enum AttributeCase { AS_WRITTEN PASCAL SNAKE }
 
 enum SortOrder { ASC DESC }
 
+"""The time of an item's creation, or of every write of it."""
+enum Moment { CREATE WRITE }
+
 """The table: its key attributes, and the attribute that names an item's type, if it has one."""
 directive @table(
   name: String!
@@ -68,8 +71,8 @@ directive @relationship(
   consistent: Boolean! = false
 ) on FIELD_DEFINITION
 
-"""The stored attribute's name; for a field that names a node, how the attribute names it."""
-directive @attribute(name: String, ref: String) on FIELD_DEFINITION
+"""The stored attribute's name; how the attribute of a field that names a node does so; whether a list is a set."""
+directive @attribute(name: String, ref: String, set: Boolean! = false) on FIELD_DEFINITION
 
 """A named access pattern."""
 directive @find(
@@ -80,6 +83,12 @@ directive @find(
 
 """A stored counter of other items or of a number in them."""
 directive @count(of: String!) on FIELD_DEFINITION
+
+"""The number of the item's writes: one is refused that expects another."""
+directive @version on FIELD_DEFINITION
+
+"""What the field is when a write does not say: the time, or a new UUID."""
+directive @default(now: Moment, uuid: Boolean! = false) on FIELD_DEFINITION
 
 """The second from which on the item no longer exists: DynamoDB deletes it some time later."""
 directive @ttl on FIELD_DEFINITION
@@ -94,7 +103,10 @@ scalar Base64
 
 SCALAR_NAMES = ("ID", "String", "Int", "Float", "Boolean", "DateTime", "Date", "Decimal", "BigInt", "JSON", "Base64")
 
-DIRECTIVE_NAMES = ("table", "index", "node", "edge", "indexed", "relationship", "attribute", "find", "count", "ttl")
+DIRECTIVE_NAMES = (
+    *("table", "index", "node", "edge", "indexed", "relationship", "attribute", "find"),
+    *("count", "version", "default", "ttl"),
+)
 
 RESERVED_TYPES = {
     "Node": "Relay's interface of everything that has a global id",

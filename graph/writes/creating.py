@@ -1,0 +1,148 @@
+"""New items: with the nodes that come along, what hangs on them, and everything that must be right about their ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from graph.entity import Entity
+from graph.errors import AlreadyExists, InputPath
+from graph.keys import Path
+from graph.lookups import by_keys
+from graph.model import FieldKind, ItemType, Model
+from graph.sources import together
+from graph.transaction import Rule
+from graph.writes.changing import Patch, change
+from graph.writes.defaults import initial
+from graph.writes.draft import Draft, behind, paths_of, refuse_unfit
+from graph.writes.guards import absent
+from graph.writes.writing import NO_CONDITIONS, Writing, describe
+
+
+@dataclass(frozen=True, slots=True)
+class NewItem:
+    """An item to be created, as the caller describes it; what is not among `values` takes its default.
+
+    A reference's value is the node that it names (Entity), or one that is created along with it (NewItem). `lists` are
+    the items to be created behind relationships, each without its reference back.
+    """
+
+    type: ItemType
+    values: Mapping[str, Any]
+    lists: Mapping[str, tuple[NewItem, ...]] = field(default_factory=dict)
+    at: InputPath = ()
+
+
+async def create(writing: Writing, new: NewItem) -> Draft | Entity:
+    """Create an item, the nodes that it brings along, and what hangs on it.
+
+    Cost:   reads only what its keys and copies hold of other nodes, for the transaction checks that these are there;
+            where the key of a node holds more than what names it, one Query for a node of this name.
+    Raises: AlreadyExists, NotFound, KeyValueError, WriteError.
+    """
+    draft = await _draft(writing, new)
+    if _may_have_another_key(writing.model, new.type) and await _find(writing, named := _named(draft)):
+        raise AlreadyExists(f"there is a {describe(named)} already: change it by update or upsert", new.at)
+    await _put(writing, draft, new.at)
+    await _hang(writing, new, draft, create)
+    return draft
+
+
+async def upsert(writing: Writing, new: NewItem) -> Draft | Entity:
+    """Create an item, or change the one that is there so that it has the values given.
+
+    Cost:   reads the item, beside what creating it reads.
+    Raises: NotFound, KeyValueError, WriteError.
+    """
+    draft = await _draft(writing, new)
+    found = await _find(writing, _named(draft) if _may_have_another_key(writing.model, new.type) else _keyed(draft))
+    if found is None:
+        await _put(writing, draft, new.at, Rule.UNCHANGED)
+        await _hang(writing, new, draft, upsert)
+        return draft
+    given = {name: draft.values[name] for name in new.values}
+    changed = await change(writing, found, Patch(given), NO_CONDITIONS, new.at, Rule.UNCHANGED)
+    await _hang(writing, new, Draft.of(changed), upsert)
+    return changed
+
+
+async def _draft(writing: Writing, new: NewItem) -> Draft:
+    """Take the values given, make those that are not, create the nodes that come along, and read what is copied."""
+    values: dict[str, Any] = {}
+    for entry in new.type.fields.values():
+        given = new.values.get(entry.name)
+        if isinstance(given, NewItem):
+            values[entry.name] = await create(writing, given)
+        elif isinstance(given, Entity):
+            values[entry.name] = writing.known(given)
+        elif entry.kind is not FieldKind.RELATIONSHIP:
+            is_given = entry.name in new.values
+            values[entry.name] = given if is_given else initial(new.type, entry, writing.now)
+    draft = Draft(writing.model, new.type, values)
+    refuse_unfit(draft)
+    await writing.complete(draft, behind(writing.model, draft, new.type.fields), new.at)
+    return draft
+
+
+async def _put(writing: Writing, draft: Draft, at: InputPath, rule: Rule = Rule.ABSENT) -> None:
+    """Put the items of a draft, check the nodes that it names, and have it counted."""
+    for layout in draft.layouts:
+        key = draft.key(layout)
+        guards = [] if layout.mirror else [absent(draft.type, key, writing.operation.now, at, rule)]
+        writing.transaction.put(key, draft.item(layout), guards, at)
+    for entry in draft.type.references:
+        await writing.check_node(draft, entry, at)
+    await writing.count(None, draft, at)
+    await writing.meet(draft, at)
+    if draft.type.is_node:
+        writing.created.append(draft)
+        writing.require(draft, at)
+
+
+Write = Callable[[Writing, NewItem], Coroutine[Any, Any, Draft | Entity]]
+
+
+async def _hang(writing: Writing, new: NewItem, draft: Draft, write: Write) -> None:
+    """Write the items behind the relationships of a new one."""
+    for name, entries in new.lists.items():
+        start = writing.model.relationships[new.type.name, name].start
+        whole = [replace(entry, values={**entry.values, start: draft}) for entry in entries]
+        await together([write(writing, entry) for entry in whole])
+
+
+# --- is it there already? -----------------------------------------------------------------------------------------
+
+
+def _may_have_another_key(model: Model, type_: ItemType) -> bool:
+    """Say whether a node of the same name may lie under another key, which holds more than the name."""
+    if type_.ref is None or not type_.is_node:
+        return False
+    named = {variable.path for variable in type_.ref.variables}
+    layout = type_.layouts[0]
+    keys = [layout.templates[name] for name in model.tables[layout.table].key_attributes]
+    return not {path for template in keys for path in paths_of(template)} <= named
+
+
+async def _find(writing: Writing, named: Entity) -> Entity | None:
+    (found,) = await by_keys(writing.operation, [named])
+    return found
+
+
+def _named(draft: Draft) -> Entity:
+    """Name a node by what other items name it by."""
+    assert draft.type.ref is not None, "only a node is named by others"
+    return Entity(draft.model, draft.type, named=_values_at(draft, (v.path for v in draft.type.ref.variables)))
+
+
+def _keyed(draft: Draft) -> Entity:
+    """Name an item by its key."""
+    layout = draft.layouts[0]
+    keys = [layout.templates[name] for name in draft.model.tables[layout.table].key_attributes]
+    draft.key(layout)
+    paths = [path for template in keys for path in paths_of(template)]
+    return Entity(draft.model, draft.type, named=_values_at(draft, paths))
+
+
+def _values_at(draft: Draft, paths: Any) -> dict[Path, Any]:
+    return {path: draft.at(path) for path in paths}

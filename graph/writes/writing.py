@@ -1,0 +1,209 @@
+"""One attempt at a mutation: what it reads, and the transaction that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from graph.entity import UNKNOWN, Entity
+from graph.errors import ConditionFailed, InputPath, NotFound, Required
+from graph.expressions import Compare
+from graph.filters import NO_FILTER, Filter, holds, paths, push_down
+from graph.keys import Path
+from graph.loaders import Operation
+from graph.lookups import by_keys
+from graph.model import Field, FieldKind, ItemType
+from graph.requests import ItemKey
+from graph.transaction import Guard, Rule, Transaction, shown
+from graph.writes.counters import shares
+from graph.writes.draft import Draft, Wanted, behind
+from graph.writes.guards import name_of, present, unchanged
+from graph.writes.locks import Locks
+from graph.writes.stored import is_stored
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What the caller asks of the item that is written: its version, and a filter that it passes."""
+
+    version: int | None = None
+    where: Filter = NO_FILTER
+
+
+NO_CONDITIONS = Conditions()
+
+
+class Writing:
+    """What one attempt at a mutation has read and wants to change.
+
+    It may turn out to rest on what is no more: then another one begins, with the same locks.
+    """
+
+    def __init__(self, operation: Operation, locks: Locks) -> None:
+        self.operation = operation
+        self.model = operation.model
+        self.locks = locks
+        self.transaction = Transaction()
+        self.now = datetime.now(UTC).replace(microsecond=0)
+        self.seen: set[ItemKey] = set()
+        """The items that are deleted or rewritten already: two ways may lead to one."""
+        self.created: list[Draft] = []
+        """The nodes that the transaction creates: what comes after may name them."""
+        self._met: set[tuple[ItemKey, str]] = set()
+        self._unmet: list[tuple[ItemKey, str, str, InputPath]] = []
+
+    # --- reading ---
+
+    async def read(self, named: Entity, at: InputPath) -> Entity:
+        """Read an item whole, as it is now. Raises NotFound."""
+        (found,) = await by_keys(self.operation, [named])
+        if found is None:
+            raise NotFound(f"there is no {describe(named)}: expected one that exists", at)
+        return found
+
+    def known(self, node: Entity) -> Draft | Entity:
+        """Give the node that the transaction itself creates, where it is the one that is named."""
+        for draft in self.created:
+            if draft.type is node.type and all(draft.at(path) == value for path, value in node.paths.items()):
+                return draft
+        return node
+
+    async def complete(self, draft: Draft, wanted: Wanted, at: InputPath) -> None:
+        """Read what is wanted of the nodes that an item names, where it is not known yet."""
+        for name, below in wanted.items():
+            node = draft.values.get(name)
+            if isinstance(node, Entity) and not node.type.virtual:
+                draft.values[name] = await self._deepened(node, below, (*at, name))
+
+    async def _deepened(self, node: Entity, wanted: Iterable[Path], at: InputPath) -> Entity:
+        """Read a node, and on behind its own references, as far as the paths lead."""
+        unknown = [path for path in wanted if node.at(path) is UNKNOWN]
+        if not unknown:
+            return node
+        found = node if node.holds is None else await self.read(node, at)
+        for path in unknown:
+            further = found.reference(found.type.fields[path[0]]) if len(path) > 1 else None
+            if isinstance(further, Entity):
+                found.nodes[path[0]] = await self._deepened(further, [path[1:]], (*at, path[0]))
+        return found
+
+    @staticmethod
+    def key(read: Entity) -> ItemKey:
+        """Give the key of an item that was read."""
+        assert read.key is not None, "what was read has a key"
+        return read.key
+
+    async def key_of(self, node: Draft | Entity, at: InputPath) -> ItemKey:
+        """Give the key of a node, which some can only be found by."""
+        if isinstance(node, Draft):
+            return node.key()
+        return node.key or (await self.read(node, at)).key  # type: ignore[return-value]  # what was read has one
+
+    # --- what is checked ---
+
+    async def check_node(self, draft: Draft, entry: Field, at: InputPath) -> None:
+        """Ask that a node that an item names is there, free to be linked, and what was copied of it unchanged."""
+        node = draft.values.get(entry.name)
+        if not isinstance(node, (Draft, Entity)) or node.type.virtual:
+            return
+        at = (*at, entry.name)
+        key = await self.key_of(node, at)
+        guards = [present(node.type, key, self.operation.now, at), self.locks.free(node.type, key, at)]
+        if isinstance(node, Entity) and node.holds is None:
+            used = {path[0] for path in behind(self.model, draft, draft.type.fields).get(entry.name, ())}
+            fields = [node.type.fields[name] for name in used]
+            stored = {entry.attribute for entry in fields if is_stored(self.model, node.type, entry)}
+            guards += unchanged(node, key, stored, at)
+        self.transaction.check(key, guards)
+
+    def conditions(self, type_: ItemType, key: ItemKey, asked: Conditions, at: InputPath) -> list[Guard]:
+        """Make the guards of the caller's conditions, as far as DynamoDB decides them."""
+        name, guards = name_of(type_, key), []
+        if asked.version is not None and type_.version is not None:
+            condition = Compare(type_.fields[type_.version].attribute, "=", ("N", str(asked.version)))
+            guards.append(Guard(Rule.VERSION, condition, name, (*at, "ifVersion")))
+        pushed, _ = push_down(asked.where, type_)
+        if pushed is not None:
+            guards.append(Guard(Rule.WHERE, pushed, name, (*at, "where")))
+        return guards
+
+    def must_decide(self, type_: ItemType, asked: Conditions) -> bool:
+        """Say whether the caller's filter looks at what DynamoDB does not decide."""
+        return any(True for _ in paths(push_down(asked.where, type_)[1]))
+
+    def decide(self, read: Entity, key: ItemKey, asked: Conditions, at: InputPath) -> list[Guard]:
+        """Decide here what DynamoDB does not, and ask that what it was decided on stays so. Raises ConditionFailed."""
+        _, rest = push_down(asked.where, read.type)
+        if not holds(rest, read):
+            raise ConditionFailed(f"{name_of(read.type, key)} does not pass `where`", (*at, "where"))
+        return unchanged(read, key, {read.type.fields[path[0]].attribute for path in paths(rest)}, at)
+
+    # --- counters ---
+
+    async def count(self, before: Draft | None, after: Draft | None, at: InputPath) -> None:
+        """Change the counters of the nodes that an item was counted by, and of those that count it now.
+
+        A node that is gone counts nothing.
+        """
+        deltas: dict[tuple[ItemKey, str], Decimal] = {}
+        nodes: dict[ItemKey, Draft | Entity] = {}
+        for draft, sign in ((before, -1), (after, 1)):
+            for share in shares(self.model, draft) if draft else ():
+                key = await self.key_of(share.node, at)
+                nodes[key] = share.node
+                place = key, share.field.attribute
+                deltas[place] = deltas.get(place, Decimal(0)) + sign * share.amount
+        for (key, attribute), delta in deltas.items():
+            if delta and (after is not None or await self._is_there(key)):
+                guards = [present(nodes[key].type, key, self.operation.now, at, Rule.UNCHANGED)]
+                self.transaction.count(key, attribute, delta, guards)
+
+    async def _is_there(self, key: ItemKey) -> bool:
+        return (await self.operation.items([key]))[0] is not None
+
+    # --- required relationships ---
+
+    def require(self, draft: Draft, at: InputPath) -> None:
+        """Remember that a new node needs something behind each required relationship."""
+        for entry in draft.type.fields.values():
+            if entry.kind is FieldKind.RELATIONSHIP and entry.type.required and entry.type.of is None:
+                text = f"a {draft.type.name} needs a {entry.type.named} as its `{entry.name}`: give one along with it"
+                self._unmet.append((draft.key(), entry.name, text, (*at, entry.name)))
+
+    async def meet(self, draft: Draft, at: InputPath) -> None:
+        """Remember which required relationships an item serves."""
+        for node, name, _ in self._serves(draft):
+            self._met.add((await self.key_of(node, at), name))
+
+    async def release(self, draft: Draft, at: InputPath) -> None:
+        """Remember which required relationships an item serves that goes."""
+        for node, name, target in self._serves(draft):
+            text = (
+                f"the {node.type.name} would be left without the {target} that it needs as its `{name}`: give it "
+                "another one in the same transaction, or delete it as well"
+            )
+            self._unmet.append((await self.key_of(node, at), name, text, at))
+
+    def _serves(self, draft: Draft) -> Iterator[tuple[Draft | Entity, str, str]]:
+        """List the required relationships that an item serves: the node, the name, and what it leads to."""
+        for (source, name), relationship in self.model.relationships.items():
+            type_ = self.model.items[source].fields[name].type
+            if not relationship.many and type_.required and draft.type.name in relationship.item_types:
+                node = draft.values.get(relationship.start)
+                if isinstance(node, (Draft, Entity)) and node.type.name == source:
+                    yield node, name, type_.named
+
+    def refuse_unmet(self) -> None:
+        """Refuse to leave a node without what it needs. Raises Required."""
+        for key, name, text, at in self._unmet:
+            change = self.transaction.changes.get(key)
+            if (key, name) not in self._met and not (change is not None and change.delete):
+                raise Required(f"{text} ({shown(key)})", at)
+
+
+def describe(named: Entity) -> str:
+    """Describe an item by what names it."""
+    values = ", ".join(f"{'.'.join(path)}: {value}" for path, value in named.paths.items())
+    return f"{named.type.name} of {values}" if values else named.type.name
