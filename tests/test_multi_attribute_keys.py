@@ -13,7 +13,7 @@ import pytest
 from graph.client import BotoTransport
 from graph.cursor import read_cursor, write_cursor
 from graph.patterns import access_patterns
-from graph.requests import Query
+from graph.requests import GetItem, Query
 from graph.tables import create_table, differences
 from resolvers.sdl import compile_model
 from tests.conftest import Serve
@@ -493,6 +493,25 @@ async def test_an_engine_without_such_keys_is_an_error_that_says_what_to_do(serv
         "DynamoDB does since November 2025, and it says: DynamoDB answered ValidationException"
     )
     assert error["message"].endswith('put the values together in its template: @indexed(partition: "{a}#{b}")')
+
+
+async def test_a_write_fills_every_attribute_of_a_key_and_takes_out_those_whose_field_has_gone(serve: Serve) -> None:
+    served = await serve(SHOP, [node("TENANT#t"), node("BUYER#1", "buyer")])
+
+    async def stored() -> dict[str, Any]:
+        answer = await served.graph.send(GetItem(served.table, (("PK", "ORDER#1"), ("SK", "order"))))
+        return {name: value for name, value in answer["Item"].items() if name != "spread"}
+
+    await served.data(
+        """mutation { createOrder(input: { number: "1", tenant: { name: "t" }, region: "EU", status: OPEN, total: 9,
+        date: "2022-07-01", buyer: { number: "1" }, half: A }) { __typename } }"""
+    )
+    wanted = order(1)
+    assert await stored() == {name: wanted[name] for name in wanted if name != "spread"} | {"total": {"N": "9"}}
+
+    await served.data("""mutation { updateOrder(key: { number: "1" }, set: { date: null, half: B }) { __typename } }""")
+    assert (await stored()).keys() & {"date", "since", "half", "region"} == {"half", "region"}
+    assert (await stored())["half"] == {"S": "B"}
 
 
 def test_access_patterns_show_every_attribute_of_the_key() -> None:
