@@ -10,6 +10,9 @@ from graph.keys import PARTITION_KEY_BYTES, SORT_KEY_BYTES, Path, Template
 from graph.model import Field, FieldKind, ItemType, Layout, Model
 from graph.requests import Item, ItemKey, KeyAttributes, key_value
 
+HISTORY_FIELDS = ("versions", "at")
+"""The fields that a type with @history has besides its own."""
+
 
 class Unknown:
     """The type of UNKNOWN."""
@@ -137,6 +140,15 @@ class Entity:
         return found
 
     @property
+    def is_version(self) -> bool:
+        """Say whether this is an earlier version of an item, and not the item itself."""
+        if self.type.history is None or self.key is None:
+            return False
+        name = self.model.tables[self.type.history.table].key_attributes[-1]
+        sort = self.key[1][-1][1]
+        return self.type.layouts[0].templates[name].parse(sort) is None
+
+    @property
     def key(self) -> ItemKey | None:
         """Give the table and primary key of the item, or None when what is known does not make one."""
         if self._key is None:
@@ -177,6 +189,8 @@ class Entity:
     def _lacks(self, name: str) -> bool:
         if name == "id":
             return self.key is None
+        if name in HISTORY_FIELDS and self.type.history is not None:
+            return self.key is None or self.value(self.type.fields[self.type.version or ""]) is UNKNOWN
         field = self.type.fields[name]
         if field.kind is FieldKind.ATTRIBUTE:
             return self.value(field) is UNKNOWN
@@ -241,6 +255,11 @@ def read_entity(model: Model, layout: Layout, wire: Item, holds: frozenset[str] 
     return Entity(model, type_, layout=layout, wire=wire, holds=holds, parsed=parsed)
 
 
+def every_layout(type_: ItemType) -> tuple[Layout, ...]:
+    """List the layouts of a type, with that of its earlier versions."""
+    return type_.layouts if type_.history is None else (*type_.layouts, type_.history)
+
+
 def _parse_shape(layout: Layout, wire: Item, names: tuple[str, ...]) -> dict[str, Mapping[Path, Any]] | None:
     """Parse the primary key of an item as a layout's, by attribute, or None when it has another shape."""
     parsed: dict[str, Mapping[Path, Any]] = {}
@@ -261,5 +280,6 @@ def _parse_shape(layout: Layout, wire: Item, names: tuple[str, ...]) -> dict[str
 
 def fits_any(model: Model, table: str, wire: Item) -> bool:
     """Say whether an item is of any type of the model."""
-    layouts = (layout for item in model.items.values() for layout in item.layouts if layout.table == table)
+    items = model.items.values()
+    layouts = (layout for item in items for layout in every_layout(item) if layout.table == table)
     return any(read_entity(model, layout, wire) is not None for layout in layouts)

@@ -23,6 +23,8 @@ class KeysSource:
     ranges: tuple[KeyRange, ...]
     place: str
     keep: Keep | None = None
+    is_ordered: bool = False
+    """The ranges are in their order already."""
 
     def reader(self, reading: Reading) -> _KeysReader:
         """Begin a walk. Cost: the keys join the BatchGetItems of the operation, as many at a time as are wanted."""
@@ -31,7 +33,11 @@ class KeysSource:
     def ordered(self, reading: Reading) -> list[tuple[Position, KeyRange]]:
         """List the keys to be read, in the order of reading."""
         keys = [key_range.merge_key(key_range.sort.low) for key_range in self.ranges]
-        numbers = sorted(range(len(keys)), key=lambda number: (keys[number], number), reverse=reading.descending)
+        numbers = list(range(len(keys)))
+        if not self.is_ordered:
+            numbers.sort(key=lambda number: (keys[number], number))
+        if reading.descending:
+            numbers.reverse()
         ordered = [(_position(self.ranges[number]), self.ranges[number]) for number in numbers]
         positions = [position for position, _ in ordered]
         begin = 0 if reading.start is None else positions.index(reading.start) + (not reading.with_start)

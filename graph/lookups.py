@@ -7,7 +7,7 @@ from typing import Any
 
 from graph.bounds import Bound
 from graph.collection import Companion, collect
-from graph.entity import Entity
+from graph.entity import Entity, every_layout
 from graph.keys import Path
 from graph.loaders import Operation
 from graph.merge import MergeSource
@@ -48,7 +48,7 @@ async def _get(operation: Operation, named: Sequence[Entity]) -> list[Entity | N
 
 
 def _of_type(operation: Operation, named: Entity, item: Item | None) -> Entity | None:
-    return None if item is None else read_layouts(operation, named.type.layouts, item, named.type.name)
+    return None if item is None else read_layouts(operation, every_layout(named.type), item, named.type.name)
 
 
 async def _search(operation: Operation, named: Entity) -> Entity | None:

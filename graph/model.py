@@ -194,6 +194,8 @@ class ItemType:
     """The attribute that says from which second on an item no longer exists."""
     version: str | None = None
     """The field that counts the writes of an item."""
+    history: Layout | None = None
+    """How the earlier versions of an item lie beside it: its key with the version's number in the place of 0."""
 
     @property
     def references(self) -> tuple[Field, ...]:

@@ -67,8 +67,13 @@ class Change:
 
     def action(self) -> Action:
         """Make the action, with the guards that it has as one condition."""
-        conditions = tuple(dict.fromkeys(guard.condition for guard in self.guards))
-        return Action(*self.key, self.item, self.update, self.delete, AllOf(conditions) if conditions else None)
+        conditions: list[Condition] = []
+        for guard in self.guards:
+            # Not by a set: a condition that compares with a list has no hash.
+            if guard.condition not in conditions:
+                conditions.append(guard.condition)
+        condition = AllOf(tuple(conditions)) if conditions else None
+        return Action(*self.key, self.item, self.update, self.delete, condition)
 
 
 class Transaction:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any
 
-from graph import reads
+from graph import history, reads
 from graph.entity import Entity
 from graph.errors import GraphError
 from graph.filters import Every
@@ -40,6 +40,12 @@ async def find(operation: Operation, pattern: Find, arguments: Mapping[str, Any]
     asked = _asked(where, _is_descending(arguments, default=pattern.descending), selection)
     asked = replace(asked, in_all=_plain(arguments.get("match")) == "ALL")
     return await reads.connection(operation, pattern, None, _page(arguments), asked)
+
+
+async def versions(operation: Operation, entity: Entity, arguments: Mapping[str, Any]) -> Connection:
+    """Resolve the earlier versions of an item. Raises PageError, CursorError, StoreError."""
+    descending = _is_descending(arguments, default=False)
+    return await history.versions(operation, entity, _page(arguments), descending=descending)
 
 
 async def find_one(

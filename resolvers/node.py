@@ -12,7 +12,7 @@ import orjson
 
 from graph import lookups
 from graph.collection import Companion
-from graph.entity import Entity
+from graph.entity import Entity, every_layout
 from graph.errors import IdError
 from graph.keys import KeyValue, Path
 from graph.loaders import Operation
@@ -60,20 +60,23 @@ def read_id(model: Model, text: str) -> Entity:
     item = model.items.get(parts[0])
     if item is None or not item.is_node:
         raise _refused(text, f"it is of a type {parts[0]!r}, which the model does not have")
-    for layout in item.layouts:
+    for layout in every_layout(item):
         table = model.tables[layout.table]
         values = parts[1:] * (len(table.key_attributes) if len(parts) == 2 else 1)
         if len(values) != len(table.key_attributes):
             continue
         named: dict[Path, Any] = {}
+        key: list[tuple[str, KeyValue]] = []
         for name, value in zip(table.key_attributes, values, strict=True):
             template = layout.templates[name]
-            parsed = template.parse(_number(value) if template.is_number else value)
+            key.append((name, _number(value) if template.is_number else value))
+            parsed = template.parse(key[-1][1])
             if parsed is None:
                 break
             named |= parsed
         else:
-            return Entity(model, item, named=named)
+            is_version = layout is item.history
+            return Entity(model, item, named=named, key=(layout.table, tuple(key)) if is_version else None)
     raise _refused(text, f"its key is not one of a {item.name}")
 
 

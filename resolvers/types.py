@@ -13,7 +13,7 @@ from strawberry.types.enum import EnumValueDefinition
 from strawberry.types.field import StrawberryField
 from strawberry.types.union import StrawberryUnion
 
-from graph import lookups, reads
+from graph import history, lookups, reads
 from graph.entity import UNKNOWN, Entity
 from graph.loaders import Operation
 from graph.model import EnumType, Field, FieldKind, Find, ItemType, Model, ObjectType, Relationship, TypeRef
@@ -95,7 +95,8 @@ class TypeBuilder:
         for item in self._model.items.values():
             made = definition(self._classes[item.name])
             own = definition(self._node).fields if item.is_node else []
-            made.fields = [*own, *(self._item_field(item, field) for field in item.fields.values())]
+            history = self._history_fields(item) if item.history is not None else []
+            made.fields = [*own, *(self._item_field(item, field) for field in item.fields.values()), *history]
             base = [definition(self._node)] if item.is_node else []
             made.interfaces = base + [definition(self._classes[name]) for name in item.interfaces]
 
@@ -171,7 +172,7 @@ class TypeBuilder:
         last = pattern.path[-1] if pattern.path else pattern
         return resolver_field(
             field.name,
-            annotation(self._connection(item.name, field.name, field.type, last)),
+            annotation(self._connection(item.name, field.name, field.type.named, self._edge_fields(last))),
             resolve,
             self._model.possible,
             self._inputs.connection_arguments(pattern.item_types),
@@ -179,11 +180,39 @@ class TypeBuilder:
             field.deprecation_reason,
         )
 
+    def _history_fields(self, item: ItemType) -> list[StrawberryField]:
+        async def versions(source: Entity, operation: Operation, given: Mapping[str, Any], _: Selection) -> Any:
+            return await connection.versions(operation, source, given)
+
+        async def at(source: Entity, operation: Operation, given: Mapping[str, Any], _: Selection) -> Any:
+            return await history.version_at(operation, source, given["version"])
+
+        made = self._connection(item.name, "versions", item.name, [])
+        version = argument("version", annotation(int))
+        return [
+            resolver_field(
+                "versions",
+                annotation(made),
+                versions,
+                self._model.possible,
+                self._inputs.connection_arguments(()),
+                "What it was after each write, the first one first.",
+            ),
+            resolver_field(
+                "at",
+                annotation(self._classes[item.name], required=False),
+                at,
+                self._model.possible,
+                [version],
+                "What it was at a version, or null.",
+            ),
+        ]
+
     # --- connections ---
 
-    def _connection(self, source: str, field: str, ref: TypeRef, pattern: Relationship | Find) -> Any:
+    def _connection(self, source: str, field: str, target_name: str, edge_fields: list[StrawberryField]) -> Any:
         name = f"{source}{field[:1].upper()}{field[1:]}"
-        target = self._classes[ref.named]
+        target = self._classes[target_name]
         edge = self._object(
             f"{name}Edge",
             [
@@ -194,7 +223,7 @@ class TypeBuilder:
                     lambda edge: edge.node,
                     "What the edge leads to; null when that does not exist (any more).",
                 ),
-                *self._edge_fields(pattern),
+                *edge_fields,
             ],
             None,
         )
@@ -328,7 +357,7 @@ class TypeBuilder:
         arguments += self._inputs.connection_arguments(find.item_types, is_scan=find.scan)
         return resolver_field(
             find.name,
-            annotation(self._connection("Query", find.name, find.type, find)),
+            annotation(self._connection("Query", find.name, find.type.named, self._edge_fields(find))),
             resolve_many,
             self._model.possible,
             arguments,

@@ -49,6 +49,8 @@ def _by_id(model: Model, name: str, given: Mapping[str, Any], at: InputPath) -> 
             at, f"gives `id` and {_listed([field for field in given if field != 'id'])}: expected one of them"
         )
     entity = read_id(model, given["id"])
+    if entity.type.history is not None and entity.is_version:
+        raise _refused(at, f"is the `id` of an earlier version of {name}: expected that of the item itself")
     if entity.type.name not in model.possible(name):
         raise _refused(at, f"is the `id` of a {entity.type.name}: expected one of a {name}")
     return entity

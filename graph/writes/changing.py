@@ -19,6 +19,7 @@ from graph.writes.counters import counters_of
 from graph.writes.defaults import moment
 from graph.writes.draft import Draft, behind, behind_keys, keys_made_of, paths_of, ref_text, refuse_unfit
 from graph.writes.guards import LOCK, absent, present, unchanged
+from graph.writes.history import keep_version
 from graph.writes.inward import linked
 from graph.writes.stored import copied_fields, is_stored
 from graph.writes.writing import Conditions, Writing
@@ -81,6 +82,7 @@ def is_plain(model: Model, type_: ItemType, patch: Patch) -> bool:
     lists = [name for name in patch.discard if not type_.fields[name].is_set]
     return not (
         lists
+        or type_.history
         or any(type_.fields[name].kind is FieldKind.REFERENCE for name in names)
         or any(layout.mirror or any(keys_made_of(layout, names)) for layout in type_.layouts)
         or any(counter.summed in names for counter in counters_of(model, type_))
@@ -227,10 +229,17 @@ def _rewrite_first(
         gone = frozenset(n for n, v in attributes.items() if v is None and n in before.wire and n not in names)
         guards = [*guards, *unchanged(before, key, _made_of(before.type, layout, changed), at)]
         writing.transaction.update(key, Update(put, gone), guards, at)
+    elif after.type.history is not None:
+        raise KeyValueError(
+            f"{before.type.name} keeps its history under its key, which therefore stays: leave the fields of the key, "
+            "or create another one"
+        )
     else:
         guards = [*guards, *unchanged(before, old_key, before.wire.keys() - {LOCK}, at)]
         writing.transaction.delete(old_key, guards, at)
         writing.transaction.put(key, item, [absent(after.type, key, writing.operation.now, at)], at)
+    if after.type.version in changed:
+        keep_version(writing, after, item, at)
     return item
 
 

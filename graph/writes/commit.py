@@ -14,16 +14,16 @@ from graph.errors import (
     GraphError,
     NotFound,
     RolledBack,
-    VersionConflict,
     WriteConflict,
     WriteError,
 )
 from graph.loaders import Operation
+from graph.model import Relationship
 from graph.transaction import Rule
 from graph.writes.draft import Draft
 from graph.writes.locks import Locks, Refused, break_stale, send
 from graph.writes.receipts import Receipt, add, answered
-from graph.writes.writing import Writing
+from graph.writes.writing import Writing, other_version
 
 Build = Callable[[Writing], Awaitable[Draft | Entity]]
 """Puts one mutation into an attempt, and gives the item that is its result."""
@@ -65,7 +65,7 @@ async def commit(operation: Operation, mutations: list[Mutation]) -> list[Entity
     try:
         for attempt in range(1, MAX_TRIES + 1):
             try:
-                return await _attempt(Writing(operation, locks), mutations)
+                return await _attempt(Writing(operation, locks, is_alone=len(mutations) == 1), mutations)
             except Refused as refused:
                 if (error := _error(refused)) is not None:
                     raise Blamed(error, refused.guard.mutation) from None
@@ -94,14 +94,34 @@ async def _attempt(writing: Writing, mutations: list[Mutation]) -> list[Entity]:
     for mutation, entity in zip(mutations, written, strict=True):
         if mutation.receipt is not None and writing.transaction.writes:
             add(writing.transaction, writing.operation, mutation.receipt, entity)
-    if writing.transaction.writes:
+    if writing.transaction.changes:
+        # One that writes nothing is sent as well: what the caller asks of the item is still to be decided.
         await send(writing.operation, writing.transaction)
     writing.locks.done()
+    _remember(writing)
+    return written
+
+
+def _remember(writing: Writing) -> None:
+    """Tell the loaders what was just written: it need not be read, and a global index may not show it yet."""
     for key, change in writing.transaction.changes.items():
         if change.item is not None:
-            # What was just written need not be read.
             writing.operation.prime_item(key, change.item)
-    return written
+    for draft in writing.created:
+        for relationship in writing.model.relationships.values():
+            if not relationship.many and not relationship.path and draft.type.name in relationship.item_types:
+                _prime(writing, relationship, draft)
+
+
+def _prime(writing: Writing, relationship: Relationship, draft: Draft) -> None:
+    """Tell a node what its to-one relationship leads to since a new item links it."""
+    node = draft.values.get(relationship.start)
+    if isinstance(node, (Draft, Entity)) and node.type.name == relationship.source:
+        key = node.key() if isinstance(node, Draft) else node.key
+        item = _as_written(writing, draft)
+        found = item if relationship.end is None else item.end(relationship.end)
+        if key is not None:
+            writing.operation.inverses[relationship.source, relationship.name, key] = found
 
 
 async def _result(writing: Writing, mutation: Mutation) -> Draft | Entity:
@@ -135,9 +155,7 @@ def _error(refused: Refused) -> WriteError | None:
         case Rule.WHERE:
             return ConditionFailed(f"{guard.name} does not pass `where`", guard.at)
         case Rule.VERSION:
-            return VersionConflict(
-                f"{guard.name} has another version than `ifVersion`: read it again, and decide anew", guard.at
-            )
+            return other_version(guard.name, guard.at)
         case Rule.UNLOCKED | Rule.UNCHANGED:
             return None
 

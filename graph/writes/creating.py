@@ -17,6 +17,7 @@ from graph.writes.changing import Patch, change
 from graph.writes.defaults import initial
 from graph.writes.draft import Draft, behind, paths_of, refuse_unfit
 from graph.writes.guards import absent
+from graph.writes.history import keep_version
 from graph.writes.writing import NO_CONDITIONS, Writing, describe
 
 
@@ -91,12 +92,13 @@ async def _put(writing: Writing, draft: Draft, at: InputPath, rule: Rule = Rule.
         key = draft.key(layout)
         guards = [] if layout.mirror else [absent(draft.type, key, writing.operation.now, at, rule)]
         writing.transaction.put(key, draft.item(layout), guards, at)
+    keep_version(writing, draft, draft.item(draft.layouts[0]), at)
     for entry in draft.type.references:
         await writing.check_node(draft, entry, at)
     await writing.count(None, draft, at)
     await writing.meet(draft, at)
+    writing.created.append(draft)
     if draft.type.is_node:
-        writing.created.append(draft)
         writing.require(draft, at)
 
 

@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from functools import partial
+
 from graph.entity import Entity
-from graph.errors import HasEdges, InputPath
+from graph.errors import HasEdges, InputPath, TooLarge
 from graph.model import Inward, ItemType, Model
 from graph.requests import ItemKey
+from graph.sources import together
 from graph.transaction import Guard, Rule
 from graph.writes.counters import counters_of
 from graph.writes.draft import Draft, behind_keys
 from graph.writes.guards import name_of, present, unchanged
+from graph.writes.history import drop_versions, version_count
 from graph.writes.inward import linked
 from graph.writes.writing import Conditions, Writing
 
 SHOWN = 3
+MOST_AT_ONCE = 90
+"""How many items the deletions of one transaction touch, with room for locks and checks."""
+
+FEW_VERSIONS = 50
+
+
+@dataclass(slots=True)
+class _Along:
+    """What goes along with a node, in the order of going: every item before the one that it names."""
+
+    items: list[tuple[Entity, list[Guard]]] = field(default_factory=list)
+    is_cut: bool = False
+    """There is more than one mutation takes along."""
 
 
 async def delete(writing: Writing, named: Entity, asked: Conditions, at: InputPath, *, cascade: bool) -> Entity:
     """Delete an item and give it as it was; a node that is linked only with `cascade`, and its edges with it.
 
-    Cost:   one read; for a node that others may name a lock, and one Query for each of those ways.
-    Raises: NotFound, HasEdges, ConditionFailed, WriteError.
+    Cost:   one read; for a node that others may name a lock, and one Query for each of those ways. What goes along
+            goes in the same transaction where it fits in there, else before it in several.
+    Raises: NotFound, HasEdges, ConditionFailed, TooLarge, WriteError.
     """
     before = await writing.read(named, at)
     key = writing.key(before)
@@ -29,27 +48,86 @@ async def delete(writing: Writing, named: Entity, asked: Conditions, at: InputPa
         *writing.conditions(before.type, key, asked, at),
         *writing.decide(before, key, asked, at),
     ]
-    await _delete(writing, before, guards, at, cascade=cascade)
+    along = _Along()
+    await _gather(writing, along, before, guards, at, cascade=cascade)
+    if writing.is_alone:
+        await _drop_in_parts(writing, along, at)
+    if writing.is_alone and (along.is_cut or _weight(writing.model, along.items) > MOST_AT_ONCE):
+        await _remove_in_parts(writing, along, at)
+    if along.is_cut:
+        raise TooLarge(
+            f"{name_of(before.type, key)} is linked by more items than go along with one mutation. "
+            f"{writing.operation.limits.max_cascade} are deleted: send the same again to go on",
+            at,
+        )
+    await _remove_all(writing, along.items, at)
     return before
 
 
-async def _delete(writing: Writing, before: Entity, guards: list[Guard], at: InputPath, *, cascade: bool) -> None:
+async def _remove_in_parts(writing: Writing, along: _Along, at: InputPath) -> None:
+    """Delete what goes along in transactions of its own, and leave the item itself for the last one."""
+    *others, last = along.items
+    along.items = [last]
+    for item, _ in others:
+        await writing.release(Draft.of(item), at)
+    writing.refuse_unmet()
+    while others:
+        part: list[tuple[Entity, list[Guard]]] = []
+        while others and _weight(writing.model, [*part, others[0]]) <= MOST_AT_ONCE:
+            part.append(others.pop(0))
+        await writing.part(partial(_remove_all, items=part, at=at))
+
+
+async def _drop_in_parts(writing: Writing, along: _Along, at: InputPath) -> None:
+    """Delete the earlier versions of items that have too many for one transaction, the last ones left."""
+    for item, _ in along.items:
+        draft = Draft.of(item)
+        first, last = 1, version_count(draft)
+        while last - first >= FEW_VERSIONS:
+            numbers = range(first, first + FEW_VERSIONS)
+            await writing.part(partial(_drop, draft=draft, numbers=numbers, at=at))
+            writing.dropped[writing.key(item)] = first = numbers.stop
+
+
+async def _drop(writing: Writing, draft: Draft, numbers: range, at: InputPath) -> None:
+    drop_versions(writing, draft, numbers, at)
+
+
+def _weight(model: Model, items: list[tuple[Entity, list[Guard]]]) -> int:
+    """Count the items that a transaction touches at most: those that go, their mirrors, and what counts them."""
+    mirrors = sum(len({layout.mirror for layout in item.type.layouts}) for item, _ in items)
+    mirrors += sum(min(version_count(Draft.of(item)), FEW_VERSIONS) for item, _ in items)
+    return mirrors + sum(len(list(counters_of(model, item.type))) for item, _ in items)
+
+
+async def _remove_all(writing: Writing, items: list[tuple[Entity, list[Guard]]], at: InputPath) -> None:
+    for item, guards in items:
+        await remove(writing, item, guards, at)
+
+
+async def _gather(
+    writing: Writing, along: _Along, before: Entity, guards: list[Guard], at: InputPath, *, cascade: bool
+) -> None:
+    """Find what goes along with an item, and lock the nodes among it. Raises HasEdges."""
     key = writing.key(before)
     if key in writing.seen:
         return
     writing.seen.add(key)
+    writing.gone.add(key)
     inward = writing.model.inward.get(before.type.name, ()) if before.type.is_node else ()
     if inward:
         guards = [*guards, await writing.locks.take(before, key, at)]
-        most = writing.operation.limits.max_cascade if cascade else SHOWN
-        for way in inward:
-            found = [item for item in await linked(writing.operation, way, before, most) if not _is_seen(writing, item)]
-            if found and not (cascade and may_go_along(writing.model, way)):
-                raise _linked(before.type, key, way, found, at)
-            for item in found:
-                guard = present(item.type, writing.key(item), writing.operation.now, at, Rule.UNCHANGED)
-                await _delete(writing, item, [guard], at, cascade=cascade)
-    await remove(writing, before, guards, at)
+    most = writing.operation.limits.max_cascade if cascade else SHOWN
+    groups = await together([linked(writing.operation, way, before, most, is_cut_short=True) for way in inward])
+    for way, group in zip(inward, groups, strict=True):
+        found = [item for item in group if not _is_seen(writing, item)]
+        if found and not (cascade and may_go_along(writing.model, way)):
+            raise _linked(before.type, key, way, found, at)
+        along.is_cut |= cascade and len(group) == most
+        for item in found:
+            guard = present(item.type, writing.key(item), writing.operation.now, at, Rule.UNCHANGED)
+            await _gather(writing, along, item, [guard], at, cascade=cascade)
+    along.items.append((before, guards))
 
 
 def _is_seen(writing: Writing, item: Entity) -> bool:
@@ -87,5 +165,6 @@ async def remove(writing: Writing, before: Entity, guards: list[Guard], at: Inpu
         else:
             key = writing.key(before)
             writing.transaction.delete(key, [*guards, *unchanged(before, key, attributes, at)], at)
+    drop_versions(writing, old, range(writing.dropped.get(writing.key(before), 1), version_count(old) + 1), at)
     await writing.count(old, None, at)
     await writing.release(old, at)

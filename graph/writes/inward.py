@@ -19,11 +19,13 @@ from graph.sources import Sieve
 from graph.writes.draft import Draft, ref_text
 
 
-async def linked(operation: Operation, inward: Inward, node: Entity, most: int) -> list[Entity]:
-    """Read the items that name a node by one of their fields, as they lie in the table, `most` at most.
+async def linked(
+    operation: Operation, inward: Inward, node: Entity, most: int, *, is_cut_short: bool = False
+) -> list[Entity]:
+    """Read the items that name a node by one of their fields, as they lie in the table; `most`, or none more.
 
     Cost:   one Query for each range of the index that serves; where that is a global one, BatchGetItems for the items.
-    Raises: WriteError when no index finds them.
+    Raises: WriteError when no index finds them; TooLarge when there are more, unless the list may be cut short.
     """
     found = plan(inward.accesses, _bounds(operation.model, inward, node)) if inward.accesses else None
     if found is None:
@@ -31,7 +33,7 @@ async def linked(operation: Operation, inward: Inward, node: Entity, most: int) 
     place = f"{inward.item_type}.{inward.field}"
     sources = [RangeSource(operation, one, place, Sieve()) for one in found.ranges]
     page = await read_page(MergeSource(sources), Window(most), budget=most + 1)
-    if page.has_next and most > 1:
+    if page.has_next and not is_cut_short:
         raise TooLarge(
             f"more than {most} {inward.item_type} name this {node.type.name} by `{inward.field}`, and one write takes "
             "no more along: delete or change some of them first"

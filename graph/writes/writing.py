@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
 from graph.entity import UNKNOWN, Entity
-from graph.errors import ConditionFailed, InputPath, NotFound, Required
+from graph.errors import ConditionFailed, InputPath, NotFound, Required, VersionConflict
 from graph.expressions import Compare
 from graph.filters import NO_FILTER, Filter, holds, paths, push_down
 from graph.keys import Path
@@ -20,7 +20,7 @@ from graph.transaction import Guard, Rule, Transaction, shown
 from graph.writes.counters import shares
 from graph.writes.draft import Draft, Wanted, behind
 from graph.writes.guards import name_of, present, unchanged
-from graph.writes.locks import Locks
+from graph.writes.locks import Locks, send
 from graph.writes.stored import is_stored
 
 
@@ -41,8 +41,10 @@ class Writing:
     It may turn out to rest on what is no more: then another one begins, with the same locks.
     """
 
-    def __init__(self, operation: Operation, locks: Locks) -> None:
+    def __init__(self, operation: Operation, locks: Locks, *, is_alone: bool = True) -> None:
         self.operation = operation
+        self.is_alone = is_alone
+        """No other mutation is in the transaction."""
         self.model = operation.model
         self.locks = locks
         self.transaction = Transaction()
@@ -50,9 +52,19 @@ class Writing:
         self.seen: set[ItemKey] = set()
         """The items that are deleted or rewritten already: two ways may lead to one."""
         self.created: list[Draft] = []
-        """The nodes that the transaction creates: what comes after may name them."""
+        """The items that the transaction creates: what comes after may name the nodes among them."""
+        self.gone: set[ItemKey] = set()
+        """The items that the mutation deletes, in this transaction or in parts before it."""
+        self.dropped: dict[ItemKey, int] = {}
+        """Of items whose versions went in parts: the first version that is left."""
         self._met: set[tuple[ItemKey, str]] = set()
         self._unmet: list[tuple[ItemKey, str, str, InputPath]] = []
+
+    async def part(self, build: Callable[[Writing], Awaitable[None]]) -> None:
+        """Send a part of a mutation that is too large for one transaction. Raises Refused, StoreError."""
+        part = Writing(self.operation, self.locks)
+        await build(part)
+        await send(self.operation, part.transaction)
 
     # --- reading ---
 
@@ -65,7 +77,7 @@ class Writing:
 
     def known(self, node: Entity) -> Draft | Entity:
         """Give the node that the transaction itself creates, where it is the one that is named."""
-        for draft in self.created:
+        for draft in self.created if node.type.is_node else ():
             if draft.type is node.type and all(draft.at(path) == value for path, value in node.paths.items()):
                 return draft
         return node
@@ -134,7 +146,13 @@ class Writing:
         return any(True for _ in paths(push_down(asked.where, type_)[1]))
 
     def decide(self, read: Entity, key: ItemKey, asked: Conditions, at: InputPath) -> list[Guard]:
-        """Decide here what DynamoDB does not, and ask that what it was decided on stays so. Raises ConditionFailed."""
+        """Decide here what can be, and ask that what DynamoDB does not decide stays so.
+
+        Raises: ConditionFailed, VersionConflict.
+        """
+        known = read.at((read.type.version,)) if read.type.version else None
+        if asked.version is not None and asked.version != known:
+            raise other_version(name_of(read.type, key), (*at, "ifVersion"))
         _, rest = push_down(asked.where, read.type)
         if not holds(rest, read):
             raise ConditionFailed(f"{name_of(read.type, key)} does not pass `where`", (*at, "where"))
@@ -198,9 +216,13 @@ class Writing:
     def refuse_unmet(self) -> None:
         """Refuse to leave a node without what it needs. Raises Required."""
         for key, name, text, at in self._unmet:
-            change = self.transaction.changes.get(key)
-            if (key, name) not in self._met and not (change is not None and change.delete):
+            if (key, name) not in self._met and key not in self.gone:
                 raise Required(f"{text} ({shown(key)})", at)
+
+
+def other_version(name: str, at: InputPath) -> VersionConflict:
+    """Refuse a write of an item that has been written since the caller read it."""
+    return VersionConflict(f"{name} has another version than `ifVersion`: read it again, and decide anew", at)
 
 
 def describe(named: Entity) -> str:

@@ -153,7 +153,7 @@ class Checks:
         """Report directives of items on types that have none."""
         roots = [self._declared.query] if self._declared.query else []
         for type_ in [*self._declared.objects.values(), *roots]:
-            for use in type_.uses("indexed", "node", "edge"):
+            for use in type_.uses("indexed", "node", "edge", "history"):
                 if not self._report.blames(*(type_.node.directives or ())):
                     self._report.add(
                         use.node,

@@ -9,6 +9,7 @@ from graph.model import Field, FieldKind, ItemType, Layout, Table
 from graph.scalars import ignoring_case
 from resolvers.sdl.declarations import Declarations, DeclaredType, Directive
 from resolvers.sdl.fields import Fields
+from resolvers.sdl.history import history_of
 from resolvers.sdl.layouts import Layouts, holds
 from resolvers.sdl.report import Report, listed, near
 from resolvers.sdl.tables import Tables
@@ -40,6 +41,7 @@ class Items:
             self._check_key_attributes(type_, layouts, table, fields)
             fields = _ignoring_case(fields, layouts)
         type_name = use.get("typeName")
+        version = next((field.name for field in type_.fields.values() if "version" in field.directives), None)
         return ItemType(
             type_.name,
             type_.is_node,
@@ -51,7 +53,8 @@ class Items:
             type_.interfaces,
             type_.description,
             self._expiry(type_, fields),
-            next((field.name for field in type_.fields.values() if "version" in field.directives), None),
+            version,
+            history_of(type_, layouts, table, fields, version, self._report) if table is not None else None,
         )
 
     def _expiry(self, type_: DeclaredType, fields: Mapping[str, Field]) -> str | None:

@@ -84,6 +84,9 @@ def _generate(declared: Declarations) -> Iterator[tuple[str, str, Node]]:
                     yield name, f"{meaning} of `{type_.name}.{field.name}`", field.node
     for type_ in (*declared.items.values(), *declared.objects.values()):
         yield f"{type_.name}Where", f"the filter of `{type_.name}`", type_.node
+        for use in type_.uses("history"):
+            for suffix, meaning in (("Connection", "the connection"), ("Edge", "an edge")):
+                yield f"{type_.name}Versions{suffix}", f"{meaning} of `{type_.name}.versions`", use.node
         for field in type_.fields.values():
             leaf = field.type.named
             if declared.is_leaf(leaf):

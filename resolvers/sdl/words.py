@@ -93,6 +93,9 @@ directive @default(now: Moment, uuid: Boolean! = false) on FIELD_DEFINITION
 """The second from which on the item no longer exists: DynamoDB deletes it some time later."""
 directive @ttl on FIELD_DEFINITION
 
+"""Keeps every version of the items: `versions` lists them, `at(version:)` gives one."""
+directive @history on OBJECT
+
 scalar DateTime
 scalar Date
 scalar Decimal
@@ -105,7 +108,7 @@ SCALAR_NAMES = ("ID", "String", "Int", "Float", "Boolean", "DateTime", "Date", "
 
 DIRECTIVE_NAMES = (
     *("table", "index", "node", "edge", "indexed", "relationship", "attribute", "find"),
-    *("count", "version", "default", "ttl"),
+    *("count", "version", "default", "history", "ttl"),
 )
 
 RESERVED_TYPES = {
