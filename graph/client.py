@@ -122,7 +122,7 @@ class Client:
         Raises: StoreError: Throttled or Unavailable after the last try, the others at once.
         """
         parameters = request.parameters()
-        if meter.report_capacity and request.operation not in ("DescribeTable", "CreateTable"):
+        if meter.report_capacity and request.operation not in ("DescribeTable", "ListTables", "CreateTable"):
             parameters["ReturnConsumedCapacity"] = "TOTAL"
         for attempt in range(1, MAX_TRIES + 1):
             try:

@@ -238,6 +238,19 @@ class DescribeTable:
 
 
 @dataclass(frozen=True, slots=True)
+class ListTables:
+    """The names of up to 100 tables, in order, behind one of them. Source: DynamoDB API, ListTables."""
+
+    after: str | None = None
+    operation = "ListTables"
+    index = None
+
+    def parameters(self) -> dict[str, Any]:
+        """Write the request as DynamoDB's API takes it."""
+        return {} if self.after is None else {"ExclusiveStartTableName": self.after}
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTable:
     """A new table with its indexes, billed by request. Source: DynamoDB API, CreateTable."""
 
@@ -251,4 +264,6 @@ class CreateTable:
         return dict(self.definition)
 
 
-Request = GetItem | BatchGetItem | Query | Scan | PutItems | TransactWriteItems | DescribeTable | CreateTable
+Request = (
+    GetItem | BatchGetItem | Query | Scan | PutItems | TransactWriteItems | DescribeTable | ListTables | CreateTable
+)

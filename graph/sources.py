@@ -150,10 +150,11 @@ def read_layouts(
 def read_live(operation: Operation, layout: Layout, item: Item, holds: frozenset[str] | None = None) -> Entity | None:
     """Take an item as one of a layout, unless it has expired: DynamoDB deletes such items when it finds the time."""
     entity = read_entity(operation.model, layout, item, holds)
-    return None if entity is None or _has_expired(entity, operation.now) else entity
+    return None if entity is None or has_expired(entity, operation.now) else entity
 
 
-def _has_expired(entity: Entity, now: int) -> bool:
+def has_expired(entity: Entity, now: int) -> bool:
+    """Say whether an item no longer exists in a second."""
     expiry = entity.wire.get(entity.type.expiry or "", {}).get("N")
     return expiry is not None and Decimal(expiry) <= now
 

@@ -8,14 +8,17 @@ say what it needs:
 
 A variable may come `from` the response of another query, so that no file holds a copy of a cursor. With items, the
 query runs over tables of its own that hold just these; else over the rows that the example takes from its document, for
-the bananas also two containers of the fleet. `# data: "whole"` adds the example's larger set. Only a query whose name
-begins with `error-` may have errors, and it must.
+the bananas also two containers of the fleet. `# data: "whole"` adds the example's larger set; a mutation has tables of its
+own as well, with the document's rows, and after it `# then: "query"` is executed and its response held too. Only a query
+whose name begins with `error-` may have errors, and it must. What no two runs have alike is written as `<token>`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import unified_diff
@@ -175,9 +178,27 @@ def as_designed(parameters: Mapping[str, Any], table: str, designed: str) -> dic
     def name(own: str) -> str:
         return designed if own == table else own.removeprefix(f"{table}-")
 
+    if "TransactItems" in parameters:
+        actions = [
+            {verb: {**action, "TableName": name(action["TableName"])} for verb, action in entry.items()}
+            for entry in parameters["TransactItems"]
+        ]
+        return dict(without_tokens({**parameters, "TransactItems": actions}))
     if "RequestItems" in parameters:
         return {**parameters, "RequestItems": {name(own): sent for own, sent in parameters["RequestItems"].items()}}
     return {**parameters, "TableName": name(parameters["TableName"])}
+
+
+_TOKEN = re.compile(r"(?:\d+\.\d{3} )?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def without_tokens(value: Any) -> Any:
+    """Write tokens of requests and locks, which are new each time, as one text."""
+    if isinstance(value, dict):
+        return {name: without_tokens(entry) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [without_tokens(entry) for entry in value]
+    return _TOKEN.sub("<token>", value) if isinstance(value, str) else value
 
 
 @pytest.mark.parametrize("path", QUERIES, ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -187,10 +208,12 @@ async def test_response_and_requests_are_as_golden(
     query, example = path.read_text(), path.parent.name
     sdl = EXAMPLES[example].read_text()
     items = list(headers(query, "item"))
-    if example == "bananas" and not items:
+    is_mutation = bool(re.search(r"^mutation\b", query, re.MULTILINE))
+    if example == "bananas" and not items and not is_mutation:
         served = bananas
     else:
         served = await serve(sdl, items or example_items(example, whole="whole" in headers(query, "data")))
+    random.seed(path.stem)
     variables = await variables_of(served, path)
     transport.sent.clear()
 
@@ -201,6 +224,8 @@ async def test_response_and_requests_are_as_golden(
         [{operation: as_designed(sent, served.table, first)} for operation, sent in each] for each in transport.sent
     ]
     golden = ({"variables": variables} if variables else {}) | {"response": body, "rounds": rounds}
+    for then in headers(query, "then"):
+        golden["then"] = await served.data(then)
     agree(path.with_suffix(".json"), pretty(golden) + "\n", update=update)
     assert ("errors" in body) == path.stem.startswith("error-")
 

@@ -1,1 +1,1 @@
-"""Many items at once: records and items taken in and checked, items written as records, and batches sent side by side."""
+"""Many items at once: records and items taken in, items written as records, batches sent side by side."""

@@ -227,7 +227,7 @@ def _rewrite_first(
         names = {name for name, _ in key[1]}
         put = {n: v for n, v in attributes.items() if v is not None and n not in names and v != before.wire.get(n)}
         gone = frozenset(n for n, v in attributes.items() if v is None and n in before.wire and n not in names)
-        guards = [*guards, *unchanged(before, key, _made_of(before.type, layout, changed), at)]
+        guards = [*guards, *unchanged(before, key, _made_of(writing.model, before.type, layout, changed), at)]
         writing.transaction.update(key, Update(put, gone), guards, at)
     elif after.type.history is not None:
         raise KeyValueError(
@@ -243,12 +243,13 @@ def _rewrite_first(
     return item
 
 
-def _made_of(type_: ItemType, layout: Layout, changed: Collection[str]) -> Iterator[str]:
+def _made_of(model: Model, type_: ItemType, layout: Layout, changed: Collection[str]) -> Iterator[str]:
     """List the key attributes that are made anew, and the attributes of what they are made of."""
     for name in keys_made_of(layout, changed):
         yield name
         for path in paths_of(layout.templates[name]):
-            yield type_.fields[path[0]].attribute
+            if is_stored(model, type_, type_.fields[path[0]]):
+                yield type_.fields[path[0]].attribute
 
 
 def _applied(item: Item, attributes: Mapping[str, Any]) -> dict[str, Any]:

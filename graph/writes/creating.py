@@ -43,8 +43,10 @@ async def create(writing: Writing, new: NewItem) -> Draft | Entity:
     Raises: AlreadyExists, NotFound, KeyValueError, WriteError.
     """
     draft = await _draft(writing, new)
-    if _may_have_another_key(writing.model, new.type) and await _find(writing, named := _named(draft)):
-        raise AlreadyExists(f"there is a {describe(named)} already: change it by update or upsert", new.at)
+    looked_for = [_named(draft)] if _may_have_another_key(writing.model, new.type) else []
+    found, _ = await together([_find_all(writing, looked_for), _know_keys(writing, draft, new.at)])
+    if any(found):
+        raise AlreadyExists(f"there is a {describe(looked_for[0])} already: change it by update or upsert", new.at)
     await _put(writing, draft, new.at)
     await _hang(writing, new, draft, create)
     return draft
@@ -127,8 +129,20 @@ def _may_have_another_key(model: Model, type_: ItemType) -> bool:
 
 
 async def _find(writing: Writing, named: Entity) -> Entity | None:
-    (found,) = await by_keys(writing.operation, [named])
+    (found,) = await _find_all(writing, [named])
     return found
+
+
+async def _find_all(writing: Writing, named: list[Entity]) -> list[Entity | None]:
+    return await by_keys(writing.operation, named)
+
+
+async def _know_keys(writing: Writing, draft: Draft, at: InputPath) -> list[Entity | None]:
+    """Have those nodes read together that are only found by a Query: each is asked for again when it is checked."""
+    nodes = [(entry.name, draft.values.get(entry.name)) for entry in draft.type.references]
+    known = [(name, node) for name, node in nodes if isinstance(node, Entity) and not node.type.virtual]
+    await together([writing.key_of(node, (*at, name)) for name, node in known])
+    return []
 
 
 def _named(draft: Draft) -> Entity:

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from graph.entity import UNKNOWN, Entity
 from graph.errors import KeyValueError
-from graph.keys import PARTITION_KEY_BYTES, SORT_KEY_BYTES, KeyValue, Literal, Path, Shard, Template, shard_path
+from graph.keys import (
+    PARTITION_KEY_BYTES,
+    SORT_KEY_BYTES,
+    KeyValue,
+    Literal,
+    Part,
+    Path,
+    Shard,
+    Template,
+    Variable,
+    shard_path,
+)
 from graph.model import Field, FieldKind, ItemType, Layout, Model
 from graph.planner import shard_of
 from graph.requests import Item, ItemKey, key_attribute, key_value
@@ -66,7 +78,7 @@ class Draft:
         """Make the table and primary key of the item in a layout, by default its first. Raises KeyValueError."""
         layout = layout or self.layouts[0]
         table = self.model.tables[layout.table]
-        key = tuple((name, self._key_value(layout, name)) for name in table.key_attributes)
+        key = tuple((name, self.made_key(layout, name)) for name in table.key_attributes)
         return (layout.table if table.period is None else table.period.name(self.at((table.period.field,)))), key
 
     def item(self, layout: Layout) -> dict[str, AttributeValue]:
@@ -82,7 +94,7 @@ class Draft:
         if type_attribute is not None:
             item[type_attribute] = {"S": self.type.type_name}
         for name in layout.templates:
-            if name not in item and (value := self._key_value(layout, name)) is not None:
+            if name not in item and (value := self.made_key(layout, name)) is not None:
                 item[name] = key_attribute(value)
         return item
 
@@ -96,10 +108,10 @@ class Draft:
             found |= self._copied(layout)
         for name in changed:
             field = self.type.fields[name]
-            if field.kind is not FieldKind.RELATIONSHIP:
+            if self._has_attribute(field):
                 found[field.attribute] = self._written(field)
         for name in keys_made_of(layout, changed):
-            value = self._key_value(layout, name)
+            value = self.made_key(layout, name)
             found[name] = None if value is None else key_attribute(value)
         return found
 
@@ -107,10 +119,16 @@ class Draft:
         value = self.values.get(field.name)
         if value is None or value is UNKNOWN or (field.is_set and not value):
             return None
-        # What the key holds is not stored a second time; one who did so keeps it, and keeps it right.
-        if not is_stored(self.model, self.type, field) and field.attribute not in self.kept:
-            return None
-        return _written(field, value)
+        return written(field, value)
+
+    def _has_attribute(self, field: Field) -> bool:
+        """Say whether a field is kept in an attribute of its own.
+
+        What the key holds is not stored a second time; who did so keeps it, and it is kept right.
+        """
+        if field.kind is FieldKind.RELATIONSHIP:
+            return False
+        return is_stored(self.model, self.type, field) or field.attribute in self.kept
 
     def _copied(self, layout: Layout) -> dict[str, AttributeValue | None]:
         end = self.values.get(layout.copy) if layout.copy else None
@@ -119,13 +137,13 @@ class Draft:
         found: dict[str, AttributeValue | None] = {}
         for field in copied_fields(self.model, layout, end.type):
             value = end.at((field.name,))
-            found[field.attribute] = None if value is None else _written(field, value)
+            found[field.attribute] = None if value is None else written(field, value)
         return found
 
     # --- keys ---
 
-    def _key_value(self, layout: Layout, name: str) -> Any:
-        """Make a key attribute; None for one of an index that lacks a value."""
+    def made_key(self, layout: Layout, name: str) -> Any:
+        """Make a key attribute; None for one of an index that lacks a value. Raises KeyValueError."""
         template = layout.templates[name]
         table = self.model.tables[layout.table]
         values = {path: self.at(path) for path in paths_of(template)}
@@ -141,11 +159,22 @@ class Draft:
 
     def _kept_key(self, template: Template, name: str, values: Mapping[Path, Any]) -> KeyValue | None:
         """Give the key that the item has, where it holds these values: a random shard is drawn once."""
-        if name not in self.kept or not any(isinstance(part, Shard) and part.path is None for part in template.parts):
+        shards = [part for part in template.parts if isinstance(part, Shard) and part.path is None]
+        if name not in self.kept or not shards:
             return None
-        kept = key_value(self.kept[name])
-        parsed = template.parse(kept)
-        return kept if parsed is not None and all(values[path] == value for path, value in parsed.items()) else None
+        kept = str(key_value(self.kept[name]))
+        match = re.fullmatch("".join(self._pattern(part, values) for part in template.parts), kept)
+        is_kept = match is not None and all(
+            int(number) < shard.count for number, shard in zip(match.groups(), shards, strict=True)
+        )
+        return kept if is_kept else None
+
+    def _pattern(self, part: Part, values: Mapping[Path, Any]) -> str:
+        if isinstance(part, Variable):
+            return re.escape(part.text(values[part.path]))
+        if isinstance(part, Literal):
+            return re.escape(part.text)
+        return r"(0|[1-9][0-9]*)" if part.path is None else str(self._shard(part))
 
     def _shard(self, shard: Shard) -> int:
         return random.randrange(shard.count) if shard.path is None else shard_of(shard, self.at(shard.path))
@@ -201,7 +230,8 @@ def _type_name(value: Any) -> str | None:
     return value.type.name if isinstance(value, (Draft, Entity)) else None
 
 
-def _written(field: Field, value: Any) -> AttributeValue:
+def written(field: Field, value: Any) -> AttributeValue:
+    """Write the attribute of a field that has a value."""
     if field.kind is FieldKind.REFERENCE:
         return key_attribute(ref_text(field, value))
     return field.write(value)
