@@ -10,7 +10,8 @@ from graph.entity import Entity
 from graph.loaders import Operation
 from graph.model import Relationship
 from graph.planner import KeyRange, plan
-from graph.requests import Item, Query, SortRange, key_value
+from graph.requests import Item, Query, key_value
+from graph.sort import SortKey, SortRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +30,19 @@ class Collection:
     items: tuple[Item, ...]
     is_whole: bool
 
-    def part(self, sort_key: str, wanted: SortRange) -> tuple[list[Item], bool] | None:
+    def part(self, names: Sequence[str], wanted: SortRange) -> tuple[list[Item], bool] | None:
         """Give the items of a range within this one, and whether they are all of it; None when they are not known."""
         if not self.range.holds(wanted):
             return None
-        found = [item for item in self.items if wanted.contains(key_value(item[sort_key]))]
-        reached = key_value(self.items[-1][sort_key]) if self.items else None
-        is_found = len(found) == 1 and wanted.low == wanted.high
+        found = [item for item in self.items if wanted.contains(_sort_key(item, names))]
+        reached = _sort_key(self.items[-1], names) if self.items else None
+        is_found = len(found) == 1 and wanted.low == wanted.high and len(wanted.low) == len(names)
         is_all = self.is_whole or is_found or (reached is not None and wanted.is_below(reached))
         return (found, is_all) if found or is_all else None
+
+
+def _sort_key(item: Item, names: Sequence[str]) -> SortKey:
+    return tuple(key_value(item[name]) for name in names)
 
 
 async def collect(operation: Operation, node: Entity, companions: Sequence[Companion]) -> None:
@@ -47,7 +52,7 @@ async def collect(operation: Operation, node: Entity, companions: Sequence[Compa
     never more items than were asked for together.
     """
     own = _own_range(operation, node)
-    if own is None or own.index.sort_key is None:
+    if own is None or not own.index.sort_keys:
         return
     ranges, limit = [own.sort], 1
     for companion in companions:
@@ -58,11 +63,13 @@ async def collect(operation: Operation, node: Entity, companions: Sequence[Compa
     if len(ranges) == 1:
         return
     whole = SortRange.around(ranges)
+    if len(whole.pieces()) > 1:
+        return
     request = Query(
         own.table,
         own.index.name,
-        (own.index.partition_key, own.partition),
-        whole.condition(own.index.sort_key),
+        tuple(zip(own.index.partition_keys, own.partition, strict=True)),
+        whole.condition(own.index.sort_keys),
         limit=limit,
         consistent=any(companion.relationship.consistent for companion in companions)
         or operation.reads_consistently(own.index),
@@ -91,9 +98,9 @@ def _range_of(node: Entity, relationship: Relationship) -> KeyRange | None:
 
 def _prime(operation: Operation, node: Entity, own: KeyRange, collection: Collection) -> None:
     """Answer the lookup of the node itself from the collection, where its key is known: also that it does not exist."""
-    if node.key is None or own.index.sort_key is None:
+    if node.key is None:
         return
-    part = collection.part(own.index.sort_key, own.sort)
+    part = collection.part(own.index.sort_keys, own.sort)
     if part is not None and part[1]:
         operation.prime_item(node.key, part[0][0] if part[0] else None)
 

@@ -10,7 +10,8 @@ from graph.model import ItemType, Layout
 from graph.paging import PageArguments, read_page, window
 from graph.planner import KeyRange
 from graph.reads import Connection, Edge
-from graph.requests import ItemKey, SortRange
+from graph.requests import ItemKey
+from graph.sort import SortRange
 from graph.sources import read_layouts
 
 
@@ -49,7 +50,7 @@ async def versions(
     count = int(entity.at((type_.version or "",)) or 0)
     keys = [version_key(entity, number) for number in range(1, count + 1)]
     ranges = tuple(
-        KeyRange(table.primary, name, partition, SortRange.exactly(sort), (layout,))
+        KeyRange(table.primary, name, (partition,), SortRange.exactly(sort), (layout,))
         for name, ((_, partition), (_, sort)) in keys
     )
     source = KeysSource(operation, ranges, f"{type_.name}.versions", is_ordered=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from itertools import product
+from itertools import chain, product
 from math import ceil
 from typing import Any
 
@@ -63,9 +63,8 @@ class ImaginedTable:
 
     def _at(self, table: str, key: KeyAttributes) -> Item | None:
         for layout in self._layouts(table):
-            parsed = [layout.templates[name].parse(value) for name, value in key]
-            if None not in parsed:
-                values = {path: value for part in parsed for path, value in (part or {}).items()}
+            values = _parsed(layout, key)
+            if values is not None:
                 return self._item(layout, values, "1")
         return None
 
@@ -84,21 +83,15 @@ class ImaginedTable:
         seen: set[str] = set()
         for layout in self._layouts(request.table):
             type_ = self._model.items[layout.type_name]
-            names = [name for name in (index.partition_key, index.sort_key) if name]
-            if (
-                chosen not in (None, type_.type_name)
-                or type_.name in seen
-                or any(name not in layout.templates for name in names)
-            ):
+            if chosen not in (None, type_.type_name) or type_.name in seen or not layout.is_in(index):
                 continue
-            partition = layout.templates[index.partition_key].parse(request.partition[1])
+            partition = _parsed(layout, request.partition)
             for item in () if partition is None else self._matching(layout, index, partition, request):
                 # Of a union's members, and of mirrors, the first one that fits: a list is as long as any other.
                 seen.add(type_.name)
                 found.setdefault(tuple(str(item[name]) for name in table.key_attributes), item)
         items = list(found.values())
-        if index.sort_key is not None:
-            items.sort(key=lambda item: key_value(item[index.sort_key or ""]), reverse=request.descending)
+        items.sort(key=lambda item: [key_value(item[name]) for name in index.sort_keys], reverse=request.descending)
         for item in items[_places_behind(items, request, table.key_attributes) :]:
             yield _projected(item, table, index)
 
@@ -189,10 +182,21 @@ def _projected(item: Item, table: Table, index: Index) -> Item:
     """Keep of an item what the index holds."""
     if index.projection is Projection.ALL:
         return item
-    held = {*table.key_attributes, index.partition_key, index.sort_key}
+    held = {*table.key_attributes, *index.key_attributes}
     if not isinstance(index.projection, Projection):
         held |= index.projection
     return {name: value for name, value in item.items() if name in held}
+
+
+def _parsed(layout: Layout, key: KeyAttributes) -> dict[Path, Any] | None:
+    """Read the values that key attributes hold, or None when one has another shape than the layout's."""
+    values: dict[Path, Any] = {}
+    for name, value in key:
+        parsed = layout.templates[name].parse(value)
+        if parsed is None:
+            return None
+        values |= parsed
+    return values
 
 
 def _shard_paths(template: Template) -> list[Path]:
@@ -203,31 +207,36 @@ def _guesses(
     layout: Layout, index: Index, partition: Mapping[Path, Any], sort: Condition | None, number: str
 ) -> Iterator[dict[Path, Any]]:
     """Guess values that may satisfy a sort condition: those in its bounds first, then every enum value."""
-    if index.sort_key is None or sort is None:
+    if sort is None:
         yield dict(partition)
         return
-    template = layout.templates[index.sort_key]
-    for bound in _bounds(sort):
+    *same, last = sort.conditions if isinstance(sort, AllOf) else (sort,)
+    known = dict(partition)
+    for name, bound in chain.from_iterable(map(_bounds, same)):
+        known |= layout.templates[name].parse(bound) or {}
+    for name, bound in _bounds(last):
         for tail in ("", number, _sample(DATE, number), _sample(DATE_TIME, number)):
-            parsed = template.parse(bound + tail if isinstance(bound, str) else bound)
+            parsed = layout.templates[name].parse(bound + tail if isinstance(bound, str) else bound)
             if parsed is not None:
-                yield dict(partition) | parsed
-    variables = template.variables
+                yield known | parsed
+    variables = [variable for template in layout.sort(index) for variable in template.variables]
     choices = [variable.scalar.values or (_sample(variable.scalar, number),) for variable in variables]
     for choice in product(*choices):
         yield dict(zip((variable.path for variable in variables), choice, strict=True)) | dict(partition)
 
 
-def _bounds(sort: Condition) -> Iterator[KeyValue]:
-    """Give the value that a sort condition begins at."""
+def _bounds(sort: Condition) -> Iterator[tuple[str, KeyValue]]:
+    """Give the attribute of a sort condition, and the value that it begins at."""
     match sort:
-        case Compare(_, _, value) | Between(_, value, _) | Function(_, _, value):
+        case Compare(name, _, value) | Between(name, value, _) | Function(_, name, value):
             letter, text = value
-            yield Decimal(text) if letter == "N" else text
+            yield name, Decimal(text) if letter == "N" else text
 
 
 def _holds(sort: Condition, item: Item) -> bool:
     match sort:
+        case AllOf(conditions):
+            return all(_holds(one, item) for one in conditions)
         case Compare(attribute, "=", (letter, text)):
             return bool(item[attribute].get(letter) == text)
         case Function("begins_with", attribute, (_, text)):
@@ -289,11 +298,14 @@ def _shape(request: Request) -> str:
     where = f" on {request.index}" if request.index else ""
     sort = "" if request.sort is None else f" and {_sort_shape(request.sort)}"
     suffix = f"{', filtered' if request.filter else ''}{', COUNT' if request.count else f', limit {request.limit}'}"
-    return f"Query{where}: {request.partition[0]} = …{sort}{suffix}"
+    partition = " and ".join(f"{name} = …" for name, _ in request.partition)
+    return f"Query{where}: {partition}{sort}{suffix}"
 
 
 def _sort_shape(sort: Condition) -> str:
     match sort:
+        case AllOf(conditions):
+            return " and ".join(map(_sort_shape, conditions))
         case Function(_, attribute, (_, text)):
             return f"{attribute} begins with {text}"
         case Between(attribute, (_, low), (_, high)):

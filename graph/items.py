@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from graph.cursor import Position
 from graph.loaders import Operation
+from graph.partition import collected
 from graph.planner import KeyRange
 from graph.requests import ItemKey
-from graph.sources import Batch, Entry, Keep, Reading, collected, not_ours, read_layouts
+from graph.sources import Batch, Entry, Keep, Reading, not_ours, read_layouts
 
 
 @dataclass(slots=True)
@@ -31,7 +32,7 @@ class KeysSource:
 
     def ordered(self, reading: Reading) -> list[tuple[Position, KeyRange]]:
         """List the keys to be read, in the order of reading."""
-        keys = [key_range.merge_key(key_range.sort.low or "") for key_range in self.ranges]
+        keys = [key_range.merge_key(key_range.sort.low) for key_range in self.ranges]
         numbers = list(range(len(keys)))
         if not self.is_ordered:
             numbers.sort(key=lambda number: (keys[number], number))
@@ -83,10 +84,8 @@ class _KeysReader:
 
 
 def _position(key_range: KeyRange) -> Position:
-    return (key_range.partition,) if key_range.sort.low is None else (key_range.partition, key_range.sort.low)
+    return key_range.partition + key_range.sort.low
 
 
 def _item_key(key_range: KeyRange) -> ItemKey:
-    index = key_range.index
-    names: tuple[str, ...] = tuple(filter(None, (index.partition_key, index.sort_key)))
-    return key_range.table, tuple(zip(names, _position(key_range), strict=True))
+    return key_range.table, tuple(zip(key_range.index.key_attributes, _position(key_range), strict=True))

@@ -9,6 +9,7 @@ from typing import Any
 from graph.chain import ChainSource
 from graph.distinct import DistinctSource
 from graph.entity import UNKNOWN, Entity
+from graph.errors import InputError
 from graph.filters import NO_FILTER, Filter, bounds, conjuncts, holds, paths, push_down, without
 from graph.items import KeysSource
 from graph.keys import Path
@@ -16,9 +17,10 @@ from graph.loaders import Operation
 from graph.lookups import Needs, load
 from graph.merge import MergeSource
 from graph.model import FieldKind, Find, Projection, Relationship
+from graph.partition import RangeSource
 from graph.planner import Plan, plan
 from graph.scan import ScanSource
-from graph.sources import Entry, Keep, RangeSource, Sieve, Source, together
+from graph.sources import Entry, Keep, Sieve, Source, together
 
 NOTHING = MergeSource([])
 
@@ -100,7 +102,7 @@ def _scan(operation: Operation, find: Find, where: Filter) -> Source:
 
 def _distinct(operation: Operation, find: Find, where: Filter, *, in_all: bool) -> Source:
     bound = bounds(where)
-    planned = _plan(operation, find, where, {})
+    planned = _plan(find, where, {})
     listed = [bound[argument.path].values for argument in find.arguments if argument.type.of and argument.path in bound]
     wanted = prod(len(values) for values in listed if values is not None) if in_all else 1
     sieve = _sieve(operation, find, where, planned)
@@ -115,14 +117,20 @@ def _place(pattern: Relationship | Find) -> str:
     return f"{'Query' if isinstance(pattern, Find) else pattern.source}.{pattern.name}"
 
 
-def _plan(operation: Operation, pattern: Relationship | Find, where: Filter, known: Mapping[Path, Any]) -> Plan:
+def _plan(pattern: Relationship | Find, where: Filter, known: Mapping[Path, Any]) -> Plan:
     planned = plan(pattern.accesses, bounds(where, known))
-    assert planned is not None, "the compiler has made sure that every partition key is bound"
-    return planned
+    if planned is not None:
+        return planned
+    assert isinstance(pattern, Relationship), "the compiler has made sure that every partition key is bound"
+    asked = " and ".join(f"`{'.'.join(path)}`" for path in pattern.asks)
+    raise InputError(
+        f"`{_place(pattern)}` is read from the index `{pattern.accesses[0].index.name}`, whose partition key holds "
+        f"{asked} too: expected a `where` that says which, by `eq` or `in`"
+    )
 
 
 def _source(operation: Operation, pattern: Relationship | Find, where: Filter, known: Mapping[Path, Any]) -> Source:
-    planned = _plan(operation, pattern, where, known)
+    planned = _plan(pattern, where, known)
     place = _place(pattern)
     # A BatchGetItem shared with everybody else's keys is read as they all are: eventually consistent.
     if planned.names_items and not pattern.consistent:

@@ -13,7 +13,7 @@ from aiodataloader import DataLoader, Loader
 
 from graph.blobs import BlobStore
 from graph.client import MAX_TRIES, Meter, Response, back_off, forget_failure
-from graph.errors import StoreError, TableMissing, Throttled
+from graph.errors import RequestRefused, StoreError, TableMissing, Throttled
 from graph.keys import KeyValue
 from graph.model import Index, Model
 from graph.pointers import Pointers
@@ -118,7 +118,7 @@ class Operation:
         """The second in which the operation began: what has expired by then is not there."""
         self.inverses: dict[tuple[str, str, ItemKey], Any] = {}
         """What a to-one relationship (type, field) of a node leads to, where the way there has shown it already."""
-        self.collections: dict[tuple[str, str | None, KeyValue], Collection] = {}
+        self.collections: dict[tuple[str, str | None, tuple[KeyValue, ...]], Collection] = {}
         """What is known of partitions that were read together with their node, by table, index and partition key."""
         self.idempotency_key: str | None = None
         """The caller's key for all mutations of the operation, each by its name in the response."""
@@ -275,8 +275,10 @@ class Operation:
     async def _send_page(self, request: Query | Scan) -> Response:
         try:
             return await self._client.send(request, self.meter)
-        except StoreError:
+        except StoreError as error:
             del self._pages[request]
+            if isinstance(error, RequestRefused) and isinstance(request, Query) and request.has_several_attributes:
+                raise _of_several_attributes(error, request) from error
             raise
 
     @contextmanager
@@ -315,6 +317,15 @@ class Operation:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _of_several_attributes(error: StoreError, request: Query) -> RequestRefused:
+    """Say what to do where an engine does not serve index keys of several attributes."""
+    return RequestRefused(
+        f"the Query of the index `{request.index}` was refused: expected an engine that serves keys of several "
+        f"attributes, as DynamoDB does since November 2025, and it says: {error}. Where it does not, use an index of "
+        'one attribute, and put the values together in its template: @indexed(partition: "{a}#{b}")'
+    )
 
 
 def _key_of(item: Item, names: Iterable[str]) -> KeyAttributes:

@@ -13,9 +13,10 @@ from graph.loaders import Operation
 from graph.merge import MergeSource
 from graph.model import ItemType
 from graph.paging import read_first
+from graph.partition import RangeSource
 from graph.planner import plan
 from graph.requests import Item
-from graph.sources import Entry, RangeSource, Sieve, read_layouts, together
+from graph.sources import Entry, Sieve, read_layouts, together
 
 Needs = Callable[[str], frozenset[str]]
 """What the query selects of a node, by the name of its type: only what is asked for is read."""

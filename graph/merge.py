@@ -6,16 +6,14 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import Any
 
 from graph.cursor import Position
-from graph.keys import KeyValue
+from graph.partition import RangeSource
 from graph.planner import KeyRange
-from graph.ranges import just_above, just_below
-from graph.requests import SortRange
-from graph.sources import Batch, Entry, RangeSource, Reader, Reading, not_ours, together
+from graph.sort import SortKey, SortRange, just_above, just_below
+from graph.sources import Batch, Entry, Reader, Reading, not_ours, together
 
-Place = tuple[Any, int]
+Place = tuple[SortKey, int]
 """What items of all ranges are ordered by: the merge key, then the number of the range."""
 
 LEAST_SHARE = 10
@@ -43,7 +41,7 @@ class MergeSource:
         """Give what a position is ordered by among all ranges."""
         number, inner = position
         source = self.sources[number]
-        return source.range.merge_key(inner[0]) if source.range.index.sort_key else "", number
+        return source.range.merge_key(source.sort_key(inner)), number
 
     def check(self, position: Position) -> None:
         """Refuse a position whose range does not exist or does not know it."""
@@ -120,7 +118,7 @@ def _part_reader(merge: MergeSource, number: int, reading: Reading) -> Reader | 
     for position, is_low in ((low, True), (high, False)):
         if position is not None and position[0] != number:
             is_beyond = (number > position[0]) is is_low
-            if source.range.index.sort_key:
+            if source.range.index.sort_keys:
                 sort = _cut(source.range, sort, merge.place(position)[0], is_low=is_low, with_ties=is_beyond)
             elif not is_beyond:
                 return None
@@ -128,9 +126,8 @@ def _part_reader(merge: MergeSource, number: int, reading: Reading) -> Reader | 
     return replace(source, range=replace(source.range, sort=sort)).reader(part)
 
 
-def _cut(key_range: KeyRange, sort: SortRange, key: KeyValue, *, is_low: bool, with_ties: bool) -> SortRange:
-    if isinstance(key, str):
-        key = str(key_range.sort.low or "")[: key_range.merge_from] + key
+def _cut(key_range: KeyRange, sort: SortRange, merge_key: SortKey, *, is_low: bool, with_ties: bool) -> SortRange:
+    key = key_range.sort_key(merge_key)
     if is_low:
         return sort.from_(key if with_ties else just_above(key))
     return sort.to(key if with_ties else just_below(key))

@@ -26,12 +26,18 @@ class Index:
 
     table: str
     name: str | None
-    partition_key: str
-    sort_key: str | None
+    partition_keys: tuple[str, ...]
+    sort_keys: tuple[str, ...] = ()
+    """The attributes that its items are ordered by, one after another; a table or a local index has at most one."""
     projection: Projection | frozenset[str] = Projection.ALL
     local: bool = False
     period: Period | None = None
     """For a time series: which period each of its tables holds; `table` is then the pattern of their names."""
+
+    @property
+    def key_attributes(self) -> tuple[str, ...]:
+        """List the attributes of its key: an item that lacks one is not in the index."""
+        return self.partition_keys + self.sort_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +57,7 @@ class Table:
     @property
     def key_attributes(self) -> tuple[str, ...]:
         """List the attributes of the primary key."""
-        return tuple(filter(None, (self.primary.partition_key, self.primary.sort_key)))
+        return self.primary.key_attributes
 
     @property
     def ways(self) -> tuple[Index, ...]:
@@ -64,8 +70,8 @@ class Table:
 
     def position_attributes(self, index: Index) -> tuple[str, ...]:
         """List the attributes that, with the index's partition key, place an item in the index: what a cursor holds."""
-        names = (index.sort_key, *self.key_attributes)
-        return tuple(dict.fromkeys(name for name in names if name and name != index.partition_key))
+        names = dict.fromkeys(index.sort_keys + self.key_attributes)
+        return tuple(name for name in names if name not in index.partition_keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +166,18 @@ class Layout:
     self_keyed: bool = False
     """Partition and sort key are the same text, as in the adjacency list's own items of a node."""
 
+    def is_in(self, index: Index) -> bool:
+        """Say whether the items of this shape can be in an index."""
+        return all(name in self.templates for name in index.key_attributes)
+
+    def partition(self, index: Index) -> tuple[Template, ...]:
+        """List the templates of an index's partition key, one for each attribute."""
+        return tuple(self.templates[name] for name in index.partition_keys)
+
+    def sort(self, index: Index) -> tuple[Template, ...]:
+        """List the templates of an index's sort key, one for each attribute."""
+        return tuple(self.templates[name] for name in index.sort_keys)
+
 
 @dataclass(frozen=True, slots=True)
 class ItemType:
@@ -252,6 +270,8 @@ class Relationship:
     accesses: tuple[Access, ...] = ()
     needs: tuple[Path, ...] = ()
     """What must be known of the source before it can be read: the paths below `start` that bind the partition."""
+    asks: tuple[Path, ...] = ()
+    """What a filter must bind besides, where every way has more than the source in its partition key."""
     path: tuple[Relationship, ...] = ()
     consistent: bool = False
     """Read consistently: from the table or a local index."""

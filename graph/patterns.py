@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
-from graph.keys import Literal, Path, Shard, Template, Variable
+from graph.keys import Literal, Part, Path, Shard, Variable
 from graph.model import Access, Find, Index, ItemType, Layout, Model, Projection, Relationship
+from graph.planner import partition_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,8 @@ def lookup_arguments(model: Model, item: ItemType) -> dict[str, tuple[Path, bool
     layout = item.layouts[0]
     table = model.tables[layout.table]
     naming = item.ref.variables if item.ref else ()
-    partition = layout.templates[table.primary.partition_key].variables
-    sort = layout.templates[table.primary.sort_key].variables if table.primary.sort_key else ()
+    partition = [variable for template in layout.partition(table.primary) for variable in template.variables]
+    sort = [variable for template in layout.sort(table.primary) for variable in template.variables]
     # Where the partition alone does not say whose item it is, the sort key has to.
     is_child = not item.is_node or not partition or any(len(variable.path) > 1 for variable in partition)
     arguments: dict[str, tuple[Path, bool]] = {}
@@ -113,18 +114,20 @@ def _find(model: Model, find: Find) -> AccessPattern:
 
 def _reach(access: Access, known: set[Path]) -> int:
     """Count the parts of the sort key that the arguments bind: the planner takes the way that binds most."""
-    if access.index.sort_key is None:
-        return 0
-    parts = access.layouts[0].templates[access.index.sort_key].parts
-    return len(list(takewhile(lambda part: not isinstance(part, Variable) or part.path in known, parts)))
+    parts = [part for template in access.layouts[0].sort(access.index) for part in template.parts]
+    return len(_bound(parts, known))
+
+
+def _bound(parts: Iterable[Part], known: set[Path]) -> list[Part]:
+    return list(takewhile(lambda part: not isinstance(part, Variable) or part.path in known, parts))
 
 
 def _relationship(model: Model, relationship: Relationship) -> AccessPattern:
     access = relationship.accesses[0]
-    known = {(relationship.start, *path) for path in relationship.needs}
+    known = {(relationship.start, *path) for path in relationship.needs} | {*relationship.asks}
     fan_out = _fan_out(access, known)
     return AccessPattern(
-        f"{relationship.source}.{relationship.name}",
+        f"{relationship.source}.{relationship.name}{_asked(relationship)}",
         _queries(fan_out, access.index),
         _name(access.index),
         _condition(access.layouts[0], access.index, known, start=relationship.start, several=len(access.layouts) > 1),
@@ -136,12 +139,18 @@ def _relationship(model: Model, relationship: Relationship) -> AccessPattern:
 def _path(model: Model, relationship: Relationship) -> AccessPattern:
     hops = " → ".join(hop.name for hop in relationship.path)
     return AccessPattern(
-        f"{relationship.source}.{relationship.name}",
+        f"{relationship.source}.{relationship.name}{_asked(relationship)}",
         "1 Query, and 1 for each item on the way",
         ", ".join(dict.fromkeys(_name(hop.accesses[0].index) for hop in relationship.path)),
         f"those of {hops}",
         then=_hydration(model, relationship.path[-1].accesses[0], relationship.path[-1].end),
     )
+
+
+def _asked(relationship: Relationship) -> str:
+    """Write what a filter must bind, as the argument that gives it."""
+    asked = ", ".join(".".join(path) for path in relationship.asks)
+    return f"(where: {asked})" if asked else ""
 
 
 def _hydration(model: Model, access: Access, end: str | None) -> str:
@@ -176,14 +185,13 @@ def _name(index: Index) -> str:
 
 
 def _paths(layout: Layout, index: Index) -> set[Path]:
-    names = [name for name in (index.partition_key, index.sort_key) if name]
-    return {variable.path for name in names for variable in layout.templates[name].variables}
+    return {variable.path for name in index.key_attributes for variable in layout.templates[name].variables}
 
 
 def _fan_out(access: Access, known: set[Path]) -> int:
     """Multiply the values that are fanned out over: in the partition always, in the sort key to reach a known one."""
     layout, count = access.layouts[0], 1
-    for part in layout.templates[access.index.partition_key].parts:
+    for part in partition_parts(layout, access.index):
         if isinstance(part, Shard):
             count *= part.count if part.path is None or part.path not in known else 1
         elif isinstance(part, Variable) and part.path not in known:
@@ -201,24 +209,26 @@ def _condition(
     ranged: Collection[Path] = (),
 ) -> str:
     """Write the key condition, with the values that the request brings in braces."""
-    partition = f"{index.partition_key} = {_text(layout.templates[index.partition_key], start)}"
-    if index.sort_key is None or several:
-        return partition
-    sort = layout.templates[index.sort_key]
-    bound = list(takewhile(lambda part: not isinstance(part, Variable) or part.path in known, sort.parts))
-    text = "".join(_part(part, start) for part in bound)
-    if any(isinstance(part, Variable) and part.path in ranged for part in bound):
-        return f"{partition} and {index.sort_key} between {text} and {text}"
-    if len(bound) == len(sort.parts):
-        return f"{partition} and {index.sort_key} = {text}"
-    return f"{partition} and {index.sort_key} begins with {text}" if text else partition
+    tests = [f"{name} = {_text(layout.templates[name].parts, start)}" for name in index.partition_keys]
+    for name in () if several else index.sort_keys:
+        parts = layout.templates[name].parts
+        bound = _bound(parts, known)
+        text, is_whole = _text(bound, start), len(bound) == len(parts)
+        if any(isinstance(part, Variable) and part.path in ranged for part in bound):
+            tests.append(f"{name} between {text} and {text}")
+            break
+        if text:
+            tests.append(f"{name} {'=' if is_whole else 'begins with'} {text}")
+        if not is_whole:
+            break
+    return " and ".join(tests)
 
 
-def _text(template: Template, start: str) -> str:
-    return "".join(_part(part, start) for part in template.parts)
+def _text(parts: Iterable[Part], start: str) -> str:
+    return "".join(_part(part, start) for part in parts)
 
 
-def _part(part: Literal | Variable | Shard, start: str) -> str:
+def _part(part: Part, start: str) -> str:
     if isinstance(part, Literal):
         return part.text
     if isinstance(part, Shard):

@@ -1,25 +1,27 @@
 """The planner's rule, and nothing else: an access pattern and what is bound of it → the key ranges to read.
 
-Among the ways into a table, take those whose partition key is fully bound: by constants, by values, by fanning out
-over an enum or over shards. Of these take one whose partition is known before one to fan out over, then the longest
-bound sort prefix and one range on the next variable, then the fewest ranges. Ties go to the table, then to a local
-index, then to what projects all, then to the way listed first.
+Among the ways into a table, take those whose partition key is fully bound in all its attributes: by constants, by
+values, by fanning out over an enum or over shards. Of these take one whose partition is known before one to fan out
+over, then the longest bound sort prefix, attribute after attribute, and one range on the next variable, then what
+decides most of the filter with its partition too, then the fewest ranges. Ties go to the table, then to a local index,
+then to what projects all, then to the way listed first.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product, takewhile
+from decimal import Decimal
+from itertools import chain, product, takewhile
 from typing import Any
 
 from graph.errors import InputError, KeyValueError
 from graph.filters import Test
-from graph.keys import KeyValue, Literal, Path, Shard, Template, Variable, shard_path
+from graph.keys import KeyValue, Literal, Part, Path, Shard, Variable, shard_path
 from graph.model import Access, Index, Layout, Projection
-from graph.ranges import MOST_VALUES, Bounds, SortRanges, sort_ranges
-from graph.requests import SortRange
+from graph.ranges import BEGINNING, MOST_VALUES, Bounds, MergeFrom, SortRanges, sort_ranges
+from graph.sort import SortKey, SortRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +34,25 @@ class KeyRange:
 
     index: Index
     table: str
-    partition: KeyValue
+    partition: tuple[KeyValue, ...]
     sort: SortRange
     layouts: tuple[Layout, ...]
-    merge_from: int = 0
+    merge_from: MergeFrom = BEGINNING
     parts: tuple[SortRange, ...] = ()
 
-    def merge_key(self, sort: KeyValue) -> KeyValue:
-        """Give what a sort key is ordered by among all ranges."""
-        return sort[self.merge_from :] if isinstance(sort, str) else sort
+    def merge_key(self, sort: SortKey) -> SortKey:
+        """Give what a sort key is ordered by among all ranges: what was fanned out over is the same for all of them."""
+        place, letter = self.merge_from
+        same = ("" if isinstance(value, str) else Decimal(0) for value in sort[:place])
+        return (*same, str(sort[place])[letter:], *sort[place + 1 :]) if letter else (*same, *sort[place:])
+
+    def sort_key(self, merge_key: SortKey) -> SortKey:
+        """Give the sort key in this range that has a merge key."""
+        place, letter = self.merge_from
+        same, own = self.sort.low[:place], self.sort.low[place:]
+        if not letter:
+            return (*same, *merge_key[place:])
+        return (*same, f"{str(own[0])[:letter]}{merge_key[place]}", *merge_key[place + 1 :])
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +71,11 @@ class Plan:
     @property
     def names_items(self) -> bool:
         """Say whether the ranges are whole primary keys, so that BatchGetItem serves them."""
-        is_single = self.index.sort_key is None
+        is_single = not self.index.sort_keys
         # A period in which nothing happened has no table, which a Query takes for an empty one.
         is_table = self.index.name is None and self.index.period is None
         return is_table and all(
-            is_single or key_range.sort.low == key_range.sort.high is not None for key_range in self.ranges
+            is_single or key_range.sort.low == key_range.sort.high != () for key_range in self.ranges
         )
 
 
@@ -82,10 +94,11 @@ class _Way:
         is_known = all(
             isinstance(part, Literal) or part.path in bounds
             for layout in self.access.layouts
-            for part in layout.templates[index.partition_key].parts
+            for part in partition_parts(layout, index)
         )
         table_first = (index.name is None, index.local, index.projection is Projection.ALL)
-        return is_known, self.bound, -len(self.ranges), table_first
+        decided = sum(1 for path in self.near if path in bounds and bounds[path].tests)
+        return is_known, self.bound, decided, -len(self.ranges), table_first
 
 
 def plan(accesses: Iterable[Access], bounds: Bounds) -> Plan | None:
@@ -93,11 +106,7 @@ def plan(accesses: Iterable[Access], bounds: Bounds) -> Plan | None:
 
     A bound that nothing satisfies, or that no key can hold, gives a plan without ranges.
     """
-    open_ = [
-        access
-        for access in accesses
-        if all(is_bound(layout.templates[access.index.partition_key], bounds) for layout in access.layouts)
-    ]
+    open_ = [access for access in accesses if all(is_bound(layout, access.index, bounds) for layout in access.layouts)]
     if not open_:
         return None
     if any(bound.values == () for bound in bounds.values()):
@@ -112,9 +121,16 @@ def plan(accesses: Iterable[Access], bounds: Bounds) -> Plan | None:
     )
 
 
-def is_bound(template: Template, bounds: Bounds) -> bool:
+def partition_parts(layout: Layout, index: Index) -> Iterator[Part]:
+    """List what the attributes of a partition key are made of, one after another."""
+    return chain.from_iterable(template.parts for template in layout.partition(index))
+
+
+def is_bound(layout: Layout, index: Index, bounds: Bounds) -> bool:
     """Say whether the values of a partition key are all known, or few enough to fan out over."""
-    return all(_values(variable, bounds) is not None for variable in template.variables)
+    return all(
+        _values(part, bounds) is not None for part in partition_parts(layout, index) if isinstance(part, Variable)
+    )
 
 
 def _tables(index: Index, bounds: Bounds) -> tuple[str, ...]:
@@ -132,19 +148,19 @@ def _way(access: Access, bounds: Bounds) -> _Way:
     sorts: list[SortRanges] = []
     partitions: list[frozenset[Path]] = []
     for layout in access.layouts:
-        template = layout.templates[access.index.partition_key]
-        partitions.append(frozenset(variable.path for variable in template.variables if not variable.lossy))
-        for assigned in _assignments(template, bounds):
-            sort = sort_ranges(layout.templates[key] if (key := access.index.sort_key) else None, bounds, assigned)
+        parts = tuple(partition_parts(layout, access.index))
+        partitions.append(frozenset(part.path for part in parts if isinstance(part, Variable) and not part.lossy))
+        for assigned in _assignments(parts, bounds):
+            sort = sort_ranges(layout.sort(access.index), bounds, assigned)
             sorts.append(sort)
             try:
-                partition = template.format(assigned)
+                partition = tuple(template.format(assigned) for template in layout.partition(access.index))
             except KeyValueError:
                 continue  # No item can have this key.
             ranges += (
-                KeyRange(access.index, table, partition, span, (layout,), merge_from)
+                KeyRange(access.index, table, partition, span.sort, (layout,), span.merge_from)
                 for table in tables
-                for span, merge_from in sort.ranges
+                for span in sort.ranges
             )
     return _Way(
         access,
@@ -168,10 +184,10 @@ def _values(variable: Variable, bounds: Bounds) -> tuple[Any, ...] | None:
     return bound.values if bound and bound.values is not None else variable.scalar.values or None
 
 
-def _assignments(template: Template, bounds: Bounds) -> Iterator[dict[Path, Any]]:
+def _assignments(parts: Sequence[Part], bounds: Bounds) -> Iterator[dict[Path, Any]]:
     """List the ways to fill in a partition key; a shard that hashes a bound field follows that field's value."""
-    shards = [part for part in template.parts if isinstance(part, Shard)]
-    choices = {variable.path: _values(variable, bounds) or () for variable in template.variables}
+    shards = [part for part in parts if isinstance(part, Shard)]
+    choices = {part.path: _values(part, bounds) or () for part in parts if isinstance(part, Variable)}
     for path in (shard.path for shard in shards if shard.path in bounds):
         if path is not None and (values := bounds[path].values) is not None:
             choices[path] = values
@@ -203,7 +219,7 @@ def shard_of(shard: Shard, value: Any) -> int:
 
 def _disjoint(ranges: list[KeyRange]) -> Iterator[KeyRange]:
     """Unite the ranges of a partition that overlap, and read those of several layouts by one Query where it can be."""
-    partitions: dict[tuple[str, KeyValue], list[KeyRange]] = {}
+    partitions: dict[tuple[str, tuple[KeyValue, ...]], list[KeyRange]] = {}
     for key_range in ranges:
         if not key_range.sort.empty:
             partitions.setdefault((key_range.table, key_range.partition), []).append(key_range)
@@ -213,34 +229,30 @@ def _disjoint(ranges: list[KeyRange]) -> Iterator[KeyRange]:
 
 def _united(group: list[KeyRange]) -> list[KeyRange]:
     united: list[KeyRange] = []
-    for key_range in sorted(group, key=lambda one: (one.sort.low is not None, one.sort.low)):
-        if united and _meet(united[-1].sort, key_range.sort):
+    for key_range in sorted(group, key=lambda one: one.sort.low):
+        if united and united[-1].sort.meets(key_range.sort):
             united[-1] = _union(united[-1], key_range)
         else:
             united.append(key_range)
     return united
 
 
-def _meet(one: SortRange, later: SortRange) -> bool:
-    return one.high is None or later.low is None or later.low <= one.high  # type: ignore[operator]  # of one type
-
-
 def _union(one: KeyRange, later: KeyRange) -> KeyRange:
     layouts = _layouts([one, later])
-    high = later.sort.high
-    if one.sort.high is None or (high is not None and high <= one.sort.high):  # type: ignore[operator]  # of one type
+    if one.sort.holds(later.sort):
         return replace(one, layouts=layouts, merge_from=min(one.merge_from, later.merge_from))
-    return replace(one, sort=SortRange(one.sort.low, high), layouts=layouts, merge_from=0)
+    return replace(one, sort=SortRange.around((one.sort, later.sort)), layouts=layouts, merge_from=BEGINNING)
 
 
 def _shared(group: list[KeyRange]) -> list[KeyRange]:
     """Read layouts that lie side by side with one Query over their common prefix, where all are plain prefixes."""
     layouts = _layouts(group)
-    prefixes = [key_range.sort.prefix for key_range in group if key_range.sort.prefix and not key_range.merge_from]
-    if len(group) == 1 or len(layouts) == 1 or len(prefixes) < len(group):
+    sorts = [one.sort for one in group if one.sort.prefix and one.merge_from == BEGINNING]
+    before = {sort.low[:-1] for sort in sorts}
+    if len(group) == 1 or len(layouts) == 1 or len(sorts) < len(group) or len(before) > 1:
         return group
-    parts = tuple(key_range.sort for key_range in group)
-    return [replace(group[0], sort=SortRange.beginning(_common_prefix(prefixes)), layouts=layouts, parts=parts)]
+    common = SortRange.beginning(_common_prefix([sort.prefix or "" for sort in sorts])).behind(before.pop())
+    return [replace(group[0], sort=common, layouts=layouts, parts=tuple(sorts))]
 
 
 def _layouts(ranges: list[KeyRange]) -> tuple[Layout, ...]:

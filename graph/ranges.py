@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from decimal import Context, Decimal
+from decimal import Decimal
 from itertools import product
 from typing import Any
 
 from graph.bounds import Bound
 from graph.errors import KeyValueError
-from graph.keys import AFTER_ALL, SORT_KEY_BYTES, KeyValue, Literal, Path, Shard, Template, Variable
-from graph.requests import SortRange
+from graph.keys import AFTER_ALL, SORT_KEY_BYTES, Literal, Part, Path, Shard, Template, Variable
 from graph.scalars import TextOrder, date_time_to_epoch, number_text
+from graph.sort import STORED, SortRange, value_above, value_below
 
 Bounds = Mapping[Path, Bound]
 
@@ -21,39 +21,64 @@ MOST_VALUES = 100
 """How many values of a list may each become a range of their own."""
 
 
+MergeFrom = tuple[int, int]
+"""The place in a sort key that ranges of a fan-out are merged by: an attribute's number, and a letter's in its text."""
+
+BEGINNING: MergeFrom = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One range of a sort key, where merging begins in it, and the values that it was made of."""
+
+    sort: SortRange
+    merge_from: MergeFrom = BEGINNING
+    values: Mapping[Path, Any] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class SortRanges:
-    """What is bound of a sort key: its ranges, each with where merging begins, and how many variables they bind.
+    """What is bound of a sort key: its ranges, and how many variables they bind.
 
     The key conditions decide the bounds of the `exact` paths, and keep to those of the `near` ones, which hold them
-    too, but for a few items at the ends of the ranges.
+    too, but for a few items at the ends of the ranges. `is_whole`: the ranges are single values, so that what is bound
+    of the next attribute can narrow them.
     """
 
-    ranges: tuple[tuple[SortRange, int], ...]
+    ranges: tuple[Span, ...]
     bound: float = 0
     exact: frozenset[Path] = frozenset()
     near: frozenset[Path] = frozenset()
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """The beginning of a sort key, and the values that it was made of."""
+    """The beginning of a sort attribute, and the values that it was made of."""
 
     text: str = ""
-    merge_from: int = 0
+    merge_from: MergeFrom = BEGINNING
     values: dict[Path, Any] = field(default_factory=dict)
+
+    def span(self, sort: SortRange) -> Span:
+        return Span(sort, self.merge_from, self.values)
 
 
 @dataclass(slots=True)
 class _Beginnings:
-    """The texts that a sort key can begin with, and what is bound by them."""
+    """The texts that a sort attribute can begin with, and what is bound by them."""
 
     template: Template
-    texts: list[_Text]
+    behind: tuple[Part, ...]
+    """What the attributes behind this one are made of."""
+    texts: list[_Text] = field(default_factory=lambda: [_Text()])
     near: frozenset[Path] = frozenset()
     exact: frozenset[Path] = frozenset()
     is_told: bool = True
     """Every key that goes on like this has the same values so far."""
+
+    def parts_behind(self, position: int) -> tuple[Part, ...]:
+        return self.template.parts[position + 1 :] + self.behind
 
     def append_literal(self, literal: str) -> None:
         self.texts = [replace(text, text=text.text + literal) for text in self.texts]
@@ -61,7 +86,7 @@ class _Beginnings:
     def append(self, position: int, variable: Variable, values: tuple[Any, ...], *, is_bound: bool) -> None:
         # In the key's own order, so that ties between the ranges are in that order too.
         pieces = sorted(_pieces(variable, values), key=lambda piece: piece[1])
-        is_fan_out = len(pieces) > 1 and variable is not self.template.variables[-1]
+        is_fan_out = len(pieces) > 1 and _has_variables(self.parts_behind(position))
         self.texts = list(self._longer(variable.path, pieces, is_fan_out=is_fan_out))
         self.is_told = self.is_told and all(_is_delimited(self.template, position, piece) for _, piece in pieces)
         if is_bound:
@@ -77,49 +102,87 @@ class _Beginnings:
             # A variable has one value wherever it stands.
             if text.values.get(path, value) == value:
                 longer = text.text + piece
-                merge_from = len(longer) if is_fan_out else text.merge_from
+                merge_from = (0, len(longer)) if is_fan_out else text.merge_from
                 yield _Text(longer, merge_from, {**text.values, path: value})
 
 
-def sort_ranges(template: Template | None, bounds: Bounds, assigned: Mapping[Path, Any]) -> SortRanges:
-    """Bind the sort key part by part, and range over the first that has no values.
+def sort_ranges(templates: Sequence[Template], bounds: Bounds, assigned: Mapping[Path, Any]) -> SortRanges:
+    """Bind the sort key attribute by attribute and part by part, and range over the first part that has no values.
 
-    `assigned` are the values that the partition key holds.
+    `assigned` are the values that the partition key, or an attribute before these, holds.
     """
-    if template is None:
-        return SortRanges(((SortRange(), 0),))
+    if not templates:
+        return SortRanges((Span(SortRange()),))
+    template, *others = templates
+    behind = tuple(part for other in others for part in other.parts)
     if template.is_number:
-        return _number_ranges(template.variables[0], bounds)
-    known = _Beginnings(template, [_Text()])
+        first = _number_ranges(template.variables[0], behind, bounds, assigned)
+    else:
+        first = _text_ranges(template, behind, bounds, assigned)
+    if not (others and first.is_whole and first.ranges):
+        return first
+    return _joined(first, [sort_ranges(others, bounds, {**assigned, **span.values}) for span in first.ranges])
+
+
+def _joined(first: SortRanges, following: list[SortRanges]) -> SortRanges:
+    """Put the ranges of the following attributes behind the values of the first one."""
+    return SortRanges(
+        tuple(
+            _behind(span, inner)
+            for span, inners in zip(first.ranges, following, strict=True)
+            for inner in inners.ranges
+        ),
+        first.bound + min(inners.bound for inners in following),
+        first.exact | frozenset.intersection(*(inners.exact for inners in following)),
+        first.near | frozenset.intersection(*(inners.near for inners in following)),
+        all(inners.is_whole for inners in following),
+    )
+
+
+def _behind(span: Span, inner: Span) -> Span:
+    attribute, letter = inner.merge_from
+    merge_from = span.merge_from if inner.merge_from == BEGINNING else (attribute + 1, letter)
+    return Span(inner.sort.behind(span.sort.low), merge_from, {**span.values, **inner.values})
+
+
+def _has_variables(parts: Iterable[Part]) -> bool:
+    return any(isinstance(part, Variable) for part in parts)
+
+
+def _text_ranges(
+    template: Template, behind: tuple[Part, ...], bounds: Bounds, assigned: Mapping[Path, Any]
+) -> SortRanges:
+    known = _Beginnings(template, behind)
     for position, part in enumerate(template.parts):
         if isinstance(part, Literal):
             known.append_literal(part.text)
             continue
-        values = _choices(template, position, bounds, assigned)
+        values = _choices(part, known.parts_behind(position), bounds, assigned)
         if values is None or isinstance(part, Shard):
             return _ranged(known, position, bounds)
         known.append(position, part, values, is_bound=part.path in bounds)
     return _whole(known)
 
 
-def _choices(template: Template, position: int, bounds: Bounds, assigned: Mapping[Path, Any]) -> tuple[Any, ...] | None:
+def _choices(
+    part: Part, following: tuple[Part, ...], bounds: Bounds, assigned: Mapping[Path, Any]
+) -> tuple[Any, ...] | None:
     """List the values of one part of a sort key; of an unbound enum only where that binds something after it."""
-    part = template.parts[position]
     if not isinstance(part, Variable):
         return None
     if part.path in assigned:
         return (assigned[part.path],)
     bound = bounds.get(part.path)
     if bound is None:
-        return part.scalar.values if part.scalar.values and _leads_on(template, position, bounds) else None
+        return part.scalar.values if part.scalar.values and _leads_on(following, bounds) else None
     # A moment has several spellings, of which a key may hold any: it is searched for by the second.
     is_listed = bound.values is not None and len(bound.values) <= MOST_VALUES
     return bound.values if is_listed and part.order is not TextOrder.SECONDS else None
 
 
-def _leads_on(template: Template, position: int, bounds: Bounds) -> bool:
+def _leads_on(following: tuple[Part, ...], bounds: Bounds) -> bool:
     """Say whether the next variable is bound, or an enum behind which one is."""
-    for part in template.parts[position + 1 :]:
+    for part in following:
         if isinstance(part, Variable) and part.path in bounds:
             return True
         if not isinstance(part, Literal) and not (isinstance(part, Variable) and part.scalar.values):
@@ -141,10 +204,11 @@ def _whole(known: _Beginnings) -> SortRanges:
     lossless = frozenset(variable.path for variable in known.template.variables if not variable.lossy)
     is_exact = all(_reads_as(known.template, text) for text in texts)
     return SortRanges(
-        tuple((SortRange.exactly(text.text), text.merge_from) for text in texts),
+        tuple(text.span(SortRange.exactly(text.text)) for text in texts),
         len(known.near),
         known.near & lossless if is_exact else frozenset(),
         known.near,
+        is_whole=True,
     )
 
 
@@ -161,25 +225,32 @@ def _ranged(known: _Beginnings, position: int, bounds: Bounds) -> SortRanges:
     part, bound_before = known.template.parts[position], len(known.near)
     bound = bounds.get(part.path) if isinstance(part, Variable) else None
     found = [_text_spans(known.template, position, text.text, bound) for text in known.texts]
-    ranges = tuple(
-        (span, text.merge_from) for text, spans in zip(known.texts, found, strict=True) for span in spans.ranges
-    )
+    ranges = tuple(text.span(sort) for text, spans in zip(known.texts, found, strict=True) for sort in spans.ranges)
     is_narrowed = isinstance(part, Variable) and all(spans.is_narrowed for spans in found)
     if isinstance(part, Variable) and is_narrowed:
         known.bind(part, is_exact=all(spans.is_exact for spans in found))
     return SortRanges(ranges, bound_before + 0.5 * is_narrowed, known.exact, known.near)
 
 
-def _number_ranges(variable: Variable, bounds: Bounds) -> SortRanges:
+def _number_ranges(
+    variable: Variable, behind: tuple[Part, ...], bounds: Bounds, assigned: Mapping[Path, Any]
+) -> SortRanges:
     bound, path = bounds.get(variable.path), frozenset((variable.path,))
+    if variable.path in assigned:
+        bound = Bound(values=(assigned[variable.path],))
     if bound is None:
-        return SortRanges(((SortRange(), 0),))
+        return SortRanges((Span(SortRange()),))
     if bound.values is None:
-        return SortRanges(((_number_span(variable, bound), 0),), 0.5, path, path)
+        return SortRanges((Span(_number_span(variable, bound)),), 0.5, path, path)
     if len(bound.values) > MOST_VALUES:
-        return SortRanges(((_number_span(variable, _spread(variable, bound)), 0),))
-    ranges = tuple((_number_span(variable, Bound(low=value, high=value)), 0) for value in bound.values)
-    return SortRanges(ranges, 1, path, path)
+        return SortRanges((Span(_number_span(variable, _spread(variable, bound))),))
+    # What is behind the number orders the items of all of them.
+    merge_from = (1, 0) if len(bound.values) > 1 and _has_variables(behind) else BEGINNING
+    ranges = (
+        Span(_number_span(variable, Bound(low=value, high=value)), merge_from, {variable.path: value})
+        for value in bound.values
+    )
+    return SortRanges(tuple(ranges), 1, path, path, is_whole=True)
 
 
 # --- one variable -----------------------------------------------------------------------------------------------
@@ -282,7 +353,7 @@ def _span(variable: Variable, before: str, bound: Bound, *, is_last: bool) -> So
             if not bound.high_open or variable.lossy:
                 high += "" if is_last else AFTER_ALL
             elif is_last:
-                high = str(just_below(high))
+                high = str(value_below(high))
     if bound.prefix is not None:
         low, high = max(low, before + bound.prefix), min(high, before + bound.prefix + AFTER_ALL)
     return _closed(low, high)
@@ -300,31 +371,7 @@ def _text(variable: Variable, value: object) -> str | None:
 def _closed(low: str, high: str) -> SortRange:
     if high == low + AFTER_ALL:
         return SortRange.beginning(low)
-    return SortRange(low or None, None if high == AFTER_ALL else high)
-
-
-# --- neighbours ---------------------------------------------------------------------------------------------------
-
-_LEAST = Decimal("1E-130")
-_STORED = Context(prec=38)
-
-
-def just_above(key: KeyValue) -> KeyValue:
-    """Give the least key above this one: of numbers with the 38 digits that DynamoDB stores."""
-    if isinstance(key, str):
-        return key + "\x00"
-    return _STORED.next_plus(key) if key else _LEAST
-
-
-def just_below(key: KeyValue) -> KeyValue:
-    """Give what closes the range of all keys below this one, as AFTER_ALL does behind a prefix."""
-    if not isinstance(key, str):
-        return Decimal(just_above(key.copy_negate())).copy_negate()  # a minus sign would round to 28 digits
-    head, last = key[:-1], ord(key[-1])
-    if last == 0:
-        return head
-    # Between U+D7FF and U+E000 there are no letters.
-    return head + chr(0xD7FF if last == 0xE000 else last - 1) + AFTER_ALL
+    return SortRange((low,) if low else (), () if high == AFTER_ALL else (high,))
 
 
 # --- numbers ------------------------------------------------------------------------------------------------------
@@ -337,7 +384,7 @@ def _number_span(variable: Variable, bound: Bound) -> SortRange:
     # Whole numbers are told by whole numbers, which read better than 38 digits.
     is_whole = variable.scalar.name in ("Int", "BigInt")
     if low is not None and bound.low_open:
-        low = _STORED.add(low, 1) if is_whole else Decimal(just_above(low))
+        low = STORED.add(low, 1) if is_whole else Decimal(value_above(low))
     if high is not None and bound.high_open:
-        high = _STORED.subtract(high, 1) if is_whole else Decimal(just_below(high))
-    return SortRange(low, high)
+        high = STORED.subtract(high, 1) if is_whole else Decimal(value_below(high))
+    return SortRange(() if low is None else (low,), () if high is None else (high,))

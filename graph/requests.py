@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from graph.expressions import Between as BetweenCondition
-from graph.expressions import Compare, Condition, Function, Placeholders, Value, render
-from graph.keys import AFTER_ALL, KeyValue
+from graph.expressions import AllOf, Compare, Condition, Placeholders, render, value_of
+from graph.keys import KeyValue
 from graph.scalars import AttributeValue, number_text
 from graph.updates import Update, render_update
 
@@ -39,84 +38,6 @@ def key_value(attribute: AttributeValue) -> KeyValue:
 
 def _key(attributes: KeyAttributes) -> dict[str, dict[str, str]]:
     return {name: key_attribute(value) for name, value in attributes}
-
-
-def _value(value: KeyValue) -> Value:
-    return ("N", number_text(value)) if isinstance(value, Decimal) else ("S", value)
-
-
-@dataclass(frozen=True, slots=True)
-class SortRange:
-    """A closed range of sort keys; `prefix` where the range is exactly the texts that begin so."""
-
-    low: KeyValue | None = None
-    high: KeyValue | None = None
-    prefix: str | None = None
-
-    @staticmethod
-    def beginning(prefix: str) -> SortRange:
-        """Make the range of all texts with this prefix."""
-        return SortRange(prefix, prefix + AFTER_ALL, prefix) if prefix else SortRange()
-
-    @staticmethod
-    def exactly(value: KeyValue) -> SortRange:
-        """Make the range of one value."""
-        return SortRange(value, value)
-
-    def from_(self, low: KeyValue) -> SortRange:
-        """Narrow the range to start at `low`."""
-        if self.low is not None and low <= self.low:  # type: ignore[operator]
-            return self
-        return SortRange(low, self.high)
-
-    def to(self, high: KeyValue) -> SortRange:
-        """Narrow the range to end at `high`."""
-        if self.high is not None and high >= self.high:  # type: ignore[operator]
-            return self
-        return SortRange(self.low, high)
-
-    @staticmethod
-    def around(ranges: Sequence[SortRange]) -> SortRange:
-        """Make the least range that holds all of these."""
-        lows = [one.low for one in ranges]
-        highs = [one.high for one in ranges]
-        # Keys of one index are all text or all numbers.
-        low = None if None in lows else min(lows)  # type: ignore[type-var]
-        high = None if None in highs else max(highs)  # type: ignore[type-var]
-        return SortRange(low, high)
-
-    def holds(self, other: SortRange) -> bool:
-        """Say whether another range lies within this one."""
-        low_fits = self.low is None or (other.low is not None and self.low <= other.low)  # type: ignore[operator]
-        return low_fits and (self.high is None or (other.high is not None and other.high <= self.high))  # type: ignore[operator]
-
-    def contains(self, value: KeyValue) -> bool:
-        """Say whether a sort key lies in the range."""
-        return self.holds(SortRange(value, value))
-
-    def is_below(self, value: KeyValue) -> bool:
-        """Say whether the range ends before a sort key."""
-        return self.high is not None and self.high < value  # type: ignore[operator]
-
-    @property
-    def empty(self) -> bool:
-        """Say whether nothing can lie in the range."""
-        return self.low is not None and self.high is not None and self.low > self.high  # type: ignore[operator]
-
-    def condition(self, attribute: str) -> Condition | None:
-        """Make the key condition on the sort key, or None when the whole partition is meant."""
-        if self.prefix is not None:
-            return Function("begins_with", attribute, _value(self.prefix))
-        if self.low is None and self.high is None:
-            return None
-        if self.low is None:
-            assert self.high is not None
-            return Compare(attribute, "<=", _value(self.high))
-        if self.high is None:
-            return Compare(attribute, ">=", _value(self.low))
-        if self.low == self.high:
-            return Compare(attribute, "=", _value(self.low))
-        return BetweenCondition(attribute, _value(self.low), _value(self.high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +75,13 @@ class BatchGetItem:
 class Query:
     """A range of one partition, of a table or an index. Source: DynamoDB API, Query.
 
-    `limit` counts the items read, before the filter. `start` is exclusive.
+    `sort` is on the sort attributes from the first on: equal values, and behind them at most one range. `limit` counts
+    the items read, before the filter. `start` is exclusive.
     """
 
     table: str
     index: str | None
-    partition: tuple[str, KeyValue]
+    partition: KeyAttributes
     sort: Condition | None = None
     filter: Condition | None = None
     limit: int | None = None
@@ -169,11 +91,16 @@ class Query:
     consistent: bool = False
     operation = "Query"
 
+    @property
+    def has_several_attributes(self) -> bool:
+        """Say whether it names several partition attributes, or several sort attributes."""
+        return len(self.partition) > 1 or isinstance(self.sort, AllOf)
+
     def parameters(self) -> dict[str, Any]:
         """Write the request as DynamoDB's API takes it."""
         holders = Placeholders()
-        name, value = self.partition
-        condition = render(Compare(name, "=", _value(value)), holders)
+        partition = AllOf(tuple(Compare(name, "=", value_of(key_attribute(value))) for name, value in self.partition))
+        condition = render(partition, holders)
         if self.sort is not None:
             condition += " AND " + render(self.sort, holders)
         parameters: dict[str, Any] = {"TableName": self.table}

@@ -84,13 +84,13 @@ class ScanSource:
                 text = ("S", template.parts[0].text)
                 is_whole = len(template.parts) == 1
                 parts.append(Compare(name, "=", text) if is_whole else Function("begins_with", name, text))
-            elif name == table.primary.partition_key and not template.is_number:
+            elif name in table.primary.partition_keys and not template.is_number:
                 parts.append(Not(Function("begins_with", name, ("S", OURS))))
         if table.type_attribute:
             type_name = self.operation.model.items[layout.type_name].type_name
             absent = Not(Exists(table.type_attribute))
             parts.append(AnyOf((Compare(table.type_attribute, "=", ("S", type_name)), absent)))
-        return AllOf(tuple(parts)) if parts else Exists(table.primary.partition_key)
+        return AllOf(tuple(parts)) if parts else Exists(table.primary.partition_keys[0])
 
     def position(self, segment: int, item: Item) -> Position:
         """Give the place of an item, or that which LastEvaluatedKey says."""

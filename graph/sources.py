@@ -1,29 +1,26 @@
 """Sources: ordered lists of items, read round by round from any place in either direction.
 
-The plainest one is here: a key range, which is one Query after the other. items.py reads items of whole keys, merge.py
-many ranges as one list, chain.py follows a path of relationships, scan.py walks a whole table. Paging knows only that
-they are sources.
+partition.py reads a key range, which is one Query after the other, items.py items of whole keys, merge.py many ranges
+as one list, chain.py follows a path of relationships, scan.py walks a whole table. Paging knows only that they are
+sources.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol, TypeVar
 
 from graph.client import Response
-from graph.cursor import Position, is_key_position
+from graph.cursor import Position
 from graph.entity import Entity, fits_any, read_entity
-from graph.errors import CursorError, TableMissing
+from graph.errors import CursorError
 from graph.expressions import AllOf, AnyOf, Compare, Condition, Exists, Not
-from graph.keys import KeyValue
 from graph.loaders import Operation
-from graph.model import Layout, Model, Projection
-from graph.planner import KeyRange
-from graph.ranges import just_above, just_below
-from graph.requests import Item, KeyAttributes, Query, Scan, SortRange, key_value
+from graph.model import Layout
+from graph.requests import Item, Query, Scan
 
 SPARSE_LIMIT = 100
 LARGEST_LIMIT = 1000
@@ -172,226 +169,7 @@ def not_expired(operation: Operation, layouts: tuple[Layout, ...]) -> Condition 
     return AllOf(tests) if tests else None
 
 
-def discriminator(model: Model, key_range: KeyRange) -> Condition | None:
-    """Make the filter on the type attribute, for a range in which only that attribute tells the types apart."""
-    layouts = key_range.layouts
-    name = model.tables[layouts[0].table].type_attribute
-    if name is None or not any(model.rivals_of(layout, key_range.index.name) for layout in layouts):
-        return None
-    types = dict.fromkeys(model.items[layout.type_name].type_name for layout in layouts)
-    tests: tuple[Condition, ...] = tuple(Compare(name, "=", ("S", type_)) for type_ in types)
-    return AnyOf((*tests, Not(Exists(name))))
-
-
 def all_of(*conditions: Condition | None) -> Condition | None:
     """Join the conditions that there are."""
     given = tuple(condition for condition in conditions if condition is not None)
     return AllOf(given) if len(given) > 1 else given[0] if given else None
-
-
-def collected(operation: Operation, key_range: KeyRange) -> tuple[list[Item], bool] | None:
-    """Give what a Query for the item collection has brought of a range already, and whether that is all of it."""
-    index = key_range.index
-    collection = operation.collections.get((key_range.table, index.name, key_range.partition))
-    return collection.part(index.sort_key, key_range.sort) if collection and index.sort_key else None
-
-
-# --- a key range --------------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class RangeSource:
-    """One key range, in the order of its sort key. A position is the key values that place an item in its index."""
-
-    operation: Operation
-    range: KeyRange
-    place: str
-    sieve: Sieve = NO_SIEVE
-    consistent: bool = False
-    names: tuple[str, ...] = field(init=False)
-    """The attributes that a position is made of, the sort key first if there is one."""
-
-    def __post_init__(self) -> None:
-        self.names = self.operation.model.tables[self.range.index.table].position_attributes(self.range.index)
-
-    def reader(self, reading: Reading) -> Reader:
-        """Begin a walk.
-
-        Cost: as many items as are wanted and one Query where nothing is dropped; else from 100 items, or from what
-        `most` allows, twice as many with each Query up to 1,000.
-        """
-        return _RangeReader(self, reading)
-
-    def request(self, sort: SortRange, *, limit: int | None = None, descending: bool = False) -> Query:
-        """Make the Query of a part of the range."""
-        index = self.range.index
-        return Query(
-            table=self.range.table,
-            index=index.name,
-            partition=(index.partition_key, self.range.partition),
-            sort=sort.condition(index.sort_key) if index.sort_key else None,
-            filter=all_of(discriminator(self.operation.model, self.range), self.sieve.condition),
-            limit=limit,
-            descending=descending,
-            consistent=self.consistent or self.operation.reads_consistently(index),
-        )
-
-    async def send(self, request: Query) -> Response:
-        """Send a request. Raises StoreError."""
-        try:
-            return await send(self.operation, request)
-        except TableMissing:
-            # A period in which nothing happened has no table.
-            if self.range.index.period is None:
-                raise
-            return {"Items": [], "Count": 0, "ScannedCount": 0}
-
-    def entry(self, item: Item) -> Entry | None:
-        """Take an item as an entry, if it is one."""
-        is_whole = self.range.index.projection is Projection.ALL
-        entity = read_layouts(self.operation, self.range.layouts, item, self.place, is_whole=is_whole)
-        return None if entity is None else Entry(self.position(item), entity)
-
-    async def at(self, position: Position) -> Entry | None:
-        """Give the item at a position, if it is still there. Cost: its key joins a BatchGetItem."""
-        index = self.range.index
-        values = dict(zip(self.names, position, strict=True)) | {index.partition_key: self.range.partition}
-        key = tuple((name, values[name]) for name in self.operation.model.tables[index.table].key_attributes)
-        (item,) = await self.operation.items([(self.range.table, key)])
-        if item is None or any(name not in item or key_value(item[name]) != value for name, value in values.items()):
-            return None
-        entity = read_layouts(self.operation, self.range.layouts, item, self.place)
-        return None if entity is None else Entry(position, entity)
-
-    def position(self, item: Item) -> Position:
-        """Give the place of an item, or that which LastEvaluatedKey says."""
-        return tuple(key_value(item[name]) for name in self.names)
-
-    def start(self, position: Position) -> KeyAttributes:
-        """Write a position as an ExclusiveStartKey."""
-        return ((self.range.index.partition_key, self.range.partition), *zip(self.names, position, strict=True))
-
-    @property
-    def is_unique(self) -> bool:
-        """Say whether no two items can share a sort key."""
-        return self.range.index.name is None
-
-    @property
-    def may_hold_self(self) -> bool:
-        """Say whether a node's own item may lie among its edges."""
-        model, index = self.operation.model, self.range.index
-        rivals = (rival for layout in self.range.layouts for rival in model.rivals_of(layout))
-        is_turned = {index.partition_key, index.sort_key} == set(model.tables[index.table].key_attributes)
-        return is_turned and any(rival.self_keyed for rival in rivals)
-
-    def check(self, position: Position) -> None:
-        """Refuse a position that is not the keys of an item in this range."""
-        if not is_key_position(position, len(self.names)):
-            raise not_ours()
-        templates = self.range.layouts[0].templates
-        for name, value in zip(self.names, position, strict=True):
-            if isinstance(value, Decimal) is not templates[name].is_number:
-                raise not_ours()
-        if self.range.index.sort_key and not self.range.sort.contains(position[0]):
-            raise not_ours()
-
-    async def count(self) -> int | None:
-        """Count with Select=COUNT. Cost: one Query for each megabyte that the range holds."""
-        if self.sieve.keep is not None:
-            return None
-        parts = self.range.parts or (self.range.sort,)
-        if self.may_hold_self:
-            parts = tuple(part for whole in parts for part in _without(whole, self.range.partition))
-        return sum(await together([self._count(part) for part in parts]))
-
-    async def _count(self, part: SortRange) -> int:
-        request = self.request(part)
-        alive = not_expired(self.operation, self.range.layouts)
-        request = replace(request, count=True, filter=all_of(request.filter, alive))
-        total: int = 0
-        while True:
-            response = await self.send(request)
-            total += response["Count"]
-            if "LastEvaluatedKey" not in response:
-                return total
-            request = replace(request, start=self.start(self.position(response["LastEvaluatedKey"])))
-
-
-class _RangeReader:
-    """Sends one Query after the other, each starting where the last one stopped."""
-
-    def __init__(self, source: RangeSource, reading: Reading) -> None:
-        self._source = source
-        self._reading = reading
-        # Where others may share its sort key, the item at the start itself is only to be had by a request of its own.
-        self._first = reading.start if reading.with_start and not source.is_unique else None
-        self._request = self._first_request()
-        is_open = reading.start is None and reading.stop is None and source.sieve.condition is None
-        self._collected = collected(source.operation, source.range) if is_open else None
-
-    def _first_request(self) -> Query | None:
-        source, reading = self._source, self._reading
-        is_closed = reading.with_start and source.is_unique
-        sort = wide = source.range.sort
-        if source.range.index.sort_key:
-            wide = _narrowed(sort, None, reading.stop, reading.descending)
-            sort = _narrowed(sort, reading.start, reading.stop, reading.descending)
-        if sort.empty:
-            return None
-        # An ExclusiveStartKey outside of the key condition is refused: together with one, only the stop narrows it.
-        request = source.request(sort if is_closed else wide, limit=self._limit(), descending=reading.descending)
-        return request if reading.start is None or is_closed else replace(request, start=source.start(reading.start))
-
-    def _limit(self) -> int:
-        # A node's own item may lie among its edges; one item more makes up for it without another round.
-        limit = self._reading.want + self._source.may_hold_self
-        is_mixed = discriminator(self._source.operation.model, self._source.range) is not None
-        is_sparse = is_mixed or self._source.sieve.sparse
-        return min(max(limit, SPARSE_LIMIT) if is_sparse else limit, self._reading.most)
-
-    async def read(self) -> Batch:
-        """Read one round further."""
-        source = self._source
-        if self._first is not None:
-            position, self._first = self._first, None
-            entry = await source.at(position)
-            return Batch([] if entry is None else [entry], 1, position)
-        if self._request is None:
-            return Batch([])
-        items, evaluated, end = self._take_collected() or await self._query(self._request)
-        entries = [entry for item in items if (entry := source.entry(item)) is not None]
-        places = [entry.position for entry in entries]
-        if self._reading.stop in places:
-            end, entries = None, entries[: places.index(self._reading.stop) + self._reading.with_stop]
-        if end is not None:
-            limit = self._request.limit or SPARSE_LIMIT
-            limit = max(limit, min(LARGEST_LIMIT, limit * 2)) if evaluated else limit
-            self._request = replace(self._request, start=source.start(end), limit=limit)
-        return Batch(entries if source.sieve.keep is None else await source.sieve.keep(entries), evaluated, end)
-
-    def _take_collected(self) -> tuple[list[Item], int, Position | None] | None:
-        taken, self._collected = self._collected, None
-        if taken is None:
-            return None
-        items, is_all = taken
-        if self._reading.descending:
-            return (items[::-1], 0, None) if is_all else None
-        return items, 0, None if is_all else self._source.position(items[-1])
-
-    async def _query(self, request: Query) -> tuple[list[Item], int, Position | None]:
-        response = await self._source.send(request)
-        last = response.get("LastEvaluatedKey")
-        return response["Items"], response["ScannedCount"], None if last is None else self._source.position(last)
-
-
-def _narrowed(sort: SortRange, start: Position | None, stop: Position | None, descending: bool) -> SortRange:
-    low, high = (stop, start) if descending else (start, stop)
-    sort = sort if low is None else sort.from_(low[0])
-    return sort if high is None else sort.to(high[0])
-
-
-def _without(sort: SortRange, text: KeyValue) -> Iterator[SortRange]:
-    """Split a range so that one text is not in it."""
-    for part in (sort.to(just_below(text)), sort.from_(just_above(text))):
-        if not part.empty:
-            yield part

@@ -30,8 +30,8 @@ def create_table(model: Model, table: Table, name: str | None = None) -> CreateT
 
 
 def _key_schema(index: Index) -> list[dict[str, str]]:
-    schema = [{"AttributeName": index.partition_key, "KeyType": "HASH"}]
-    return [*schema, {"AttributeName": index.sort_key, "KeyType": "RANGE"}] if index.sort_key else schema
+    partition = [{"AttributeName": name, "KeyType": "HASH"} for name in index.partition_keys]
+    return [*partition, *({"AttributeName": name, "KeyType": "RANGE"} for name in index.sort_keys)]
 
 
 def _projection(table: Table, index: Index) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def _projection(table: Table, index: Index) -> dict[str, Any]:
 
 def _non_key(table: Table, index: Index, names: Iterable[str]) -> list[str]:
     """Give the attributes that an index does not hold anyway, in an order that is always the same."""
-    return sorted({*names} - {*_names(index), *table.key_attributes})
+    return sorted({*names} - {*index.key_attributes, *table.key_attributes})
 
 
 def key_type(model: Model, table: Table, name: str) -> str:
@@ -59,10 +59,10 @@ def key_type(model: Model, table: Table, name: str) -> str:
 def differences(model: Model, table: Table, description: Mapping[str, Any]) -> Iterator[str]:
     """List how a table, as DescribeTable describes it, differs from what the model needs of it."""
     described = description["Table"]
-    if _keys(described) != _names(table.primary):
+    if (keys := _keys(described)) != (wanted_keys := _own_keys(table.primary)):
         yield (
-            f"the key of the table `{table.name}` is {' and '.join(_keys(described))}, and the model says "
-            f"{' and '.join(_names(table.primary))}: mend @table(partitionKey: …, sortKey: …)"
+            f"the key of the table `{table.name}` is {_shown(keys)}, and the model says {_shown(wanted_keys)}: mend "
+            "@table(partitionKey: …, sortKey: …)"
         )
     for attribute in described["AttributeDefinitions"]:
         name, is_type = attribute["AttributeName"], attribute["AttributeType"]
@@ -82,10 +82,10 @@ def differences(model: Model, table: Table, description: Mapping[str, Any]) -> I
         if name not in existing:
             known = ", ".join(f"`{other}`" for other in existing) or "none"
             yield f"the table `{table.name}` has no index `{name}`: it has {known}. Add it to the table, or mend @index"
-        elif _keys(existing[name]) != _names(index):
+        elif (keys := _keys(existing[name])) != (wanted_keys := _own_keys(index)):
             yield (
-                f"the key of the index `{name}` is {' and '.join(_keys(existing[name]))}, and the model says "
-                f"{' and '.join(_names(index))}: mend @index(partitionKey: …, sortKey: …)"
+                f"the key of the index `{name}` is {_shown(keys)}, and the model says {_shown(wanted_keys)}: mend "
+                "@index(partitionKey: …, sortKey: …)"
             )
         elif lacking := _not_projected(table, index, existing[name]["Projection"]):
             yield (
@@ -105,13 +105,20 @@ def _not_projected(table: Table, index: Index, described: Mapping[str, Any]) -> 
 
 def _key_names(table: Table) -> list[str]:
     """List the key attributes of a table and of its indexes, each once."""
-    return list(dict.fromkeys(name for way in table.ways for name in _names(way)))
+    return list(dict.fromkeys(name for way in table.ways for name in way.key_attributes))
 
 
-def _names(index: Index) -> tuple[str, ...]:
-    return tuple(filter(None, (index.partition_key, index.sort_key)))
+def _keys(described: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Give the attributes of a partition key and of a sort key, in the order of each."""
+    return {
+        kind: tuple(key["AttributeName"] for key in described["KeySchema"] if key["KeyType"] == kind)
+        for kind in ("HASH", "RANGE")
+    }
 
 
-def _keys(described: Mapping[str, Any]) -> tuple[str, ...]:
-    ordered = sorted(described["KeySchema"], key=lambda key: key["KeyType"] != "HASH")
-    return tuple(key["AttributeName"] for key in ordered)
+def _own_keys(index: Index) -> dict[str, tuple[str, ...]]:
+    return {"HASH": index.partition_keys, "RANGE": index.sort_keys}
+
+
+def _shown(keys: Mapping[str, tuple[str, ...]]) -> str:
+    return " and ".join(", ".join(names) for names in keys.values() if names)

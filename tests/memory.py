@@ -7,8 +7,9 @@ LastEvaluatedKey behind which nothing is left, and refuses what some engines let
 from __future__ import annotations
 
 import asyncio
+import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -85,15 +86,18 @@ class Memory:
 
     def _query(self, request: Query) -> Response:
         index = next(way for way in self._model.tables[request.table].ways if way.name == request.index)
-        name, partition = request.partition
-        assert name == index.partition_key
-        assert partition != ""
-        _refuse_empty(request.sort)
-        _refuse_names(request.filter, {index.partition_key, index.sort_key})
+        partition = dict(request.partition)
+        assert len(partition) == len(request.partition), "one condition for each attribute"
+        assert partition.keys() == {*index.partition_keys}, "a Query says what every partition attribute equals"
+        assert "" not in partition.values()
+        refuse_sort(request.sort, index.sort_keys)
+        _refuse_names(request.filter, {*index.key_attributes})
         items = [
             item
             for (table, _), item in self.items.items()
-            if table == request.table and _is_in(index, item) and key_value(item[name]) == partition
+            if table == request.table
+            and _is_in(index, item)
+            and all(key_value(item[name]) == value for name, value in request.partition)
         ]
         items = [item for item in items if request.sort is None or holds(request.sort, item)]
         place = self._place(index)
@@ -101,12 +105,12 @@ class Memory:
         if request.start is not None:
             start = self._start(index, request)
             items = [item for item in items if (place(item) < start if request.descending else place(item) > start)]
-        names = [*self._model.tables[request.table].key_attributes, index.partition_key, index.sort_key]
-        return self._page(request, items, index, [name for name in names if name])
+        names = (*self._model.tables[request.table].key_attributes, *index.key_attributes)
+        return self._page(request, items, index, list(dict.fromkeys(names)))
 
     def _place(self, index: Index) -> Callable[[Item], tuple[Any, int]]:
         def place(item: Item) -> tuple[Any, int]:
-            sort = key_value(item[index.sort_key]) if index.sort_key else 0
+            sort = tuple(key_value(item[name]) for name in index.sort_keys)
             primary = self._key(index.table, item)
             return sort, 0 if index.name is None else zlib.crc32(repr(primary).encode())
 
@@ -117,9 +121,10 @@ class Memory:
         start = {
             name: {"N": str(value)} if isinstance(value, Decimal) else {"S": value} for name, value in request.start
         }
-        names = {index.partition_key, index.sort_key, *self._model.tables[index.table].key_attributes}
-        assert start.keys() == names - {None}, "the ExclusiveStartKey has the keys of the table and of the index"
-        assert key_value(start[index.partition_key]) == request.partition[1]
+        names = {*index.key_attributes, *self._model.tables[index.table].key_attributes}
+        assert start.keys() == names, "the ExclusiveStartKey has the keys of the table and of the index"
+        assert len(start) == len(request.start)
+        assert all(key_value(start[name]) == value for name, value in request.partition)
         assert request.sort is None or holds(request.sort, start), "the ExclusiveStartKey is outside of the range"
         return self._place(index)(start)
 
@@ -150,8 +155,20 @@ class Memory:
         return self._page(request, items, primary, list(self._model.tables[request.table].key_attributes))
 
 
+def key_condition(query: Query) -> str:
+    """Write down the key condition of a Query, with its names and values in their places."""
+    parameters = query.parameters()
+    text: str = parameters["KeyConditionExpression"]
+    for holder, name in parameters["ExpressionAttributeNames"].items():
+        text = re.sub(rf"{holder}\b", name, text)
+    for holder, value in parameters["ExpressionAttributeValues"].items():
+        ((_, shown),) = value.items()
+        text = re.sub(rf"{holder}\b", shown.replace("\U0010ffff", "…").replace("\x00", "␀"), text)
+    return text if query.index is None else f"{query.index}: {text}"
+
+
 def _is_in(index: Index, item: Item) -> bool:
-    return index.partition_key in item and (index.sort_key is None or index.sort_key in item)
+    return all(name in item for name in index.key_attributes)
 
 
 def _projected(index: Index, item: Item, key: list[str]) -> Item:
@@ -171,16 +188,32 @@ def _conditions(condition: Condition | None) -> Iterator[Condition]:
             yield from _conditions(part)
 
 
-def _refuse_empty(sort: Condition | None) -> None:
-    match sort:
-        case Compare(_, _, (_, value)) | Function(_, _, (_, value)):
+def refuse_sort(sort: Condition | None, names: Sequence[str]) -> None:
+    """Refuse what DynamoDB does: a gap before a condition on a sort attribute, or one behind a range."""
+    conditions = () if sort is None else sort.conditions if isinstance(sort, AllOf) else (sort,)
+    assert len(conditions) <= len(names), "more conditions than sort attributes"
+    for place, condition in enumerate(conditions):
+        assert isinstance(condition, (Compare, Between, Function)), "no condition on a key"
+        assert condition.attribute == names[place], "sort attributes are bound from left to right, without gaps"
+        is_equal = isinstance(condition, Compare) and condition.comparator == "="
+        assert is_equal or place == len(conditions) - 1, "only the last condition may be a range"
+        _refuse_values(condition)
+
+
+def _refuse_values(condition: Compare | Between | Function) -> None:
+    match condition:
+        case Compare(_, comparator, (_, value)):
+            assert comparator != "<>"
+            assert value != "", "a key condition takes no empty text"
+        case Function(name, _, (letter, value)):
+            assert (name, letter) == ("begins_with", "S")
             assert value != "", "a key condition takes no empty text"
         case Between(_, (_, low), (letter, high)):
             assert low != ""
             assert (Decimal(low) <= Decimal(high)) if letter == "N" else low <= high, "BETWEEN the wrong way round"
 
 
-def _refuse_names(filter_: Condition | None, names: set[str | None]) -> None:
+def _refuse_names(filter_: Condition | None, names: set[str]) -> None:
     for condition in _conditions(filter_):
         if not isinstance(condition, (Not, AllOf, AnyOf)):
             assert condition.attribute not in names, "a filter may not name the attributes of the key"

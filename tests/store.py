@@ -33,7 +33,7 @@ def ship(name: object) -> ItemKey:
 
 
 def query(partition: str) -> Query:
-    return Query("fruit", None, ("id", partition))
+    return Query("fruit", None, (("id", partition),))
 
 
 def item(key: ItemKey) -> Item:

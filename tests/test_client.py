@@ -23,7 +23,7 @@ from graph.requests import BatchGetItem, CreateTable, DescribeTable, GetItem, Pu
 from tests.clock import now, run, turns
 
 GET = GetItem("fruit", (("id", "banana"),))
-QUERY = Query("fruit", "by-colour", ("colour", "yellow"))
+QUERY = Query("fruit", "by-colour", (("colour", "yellow"),))
 
 
 def answering(*answers: Response | Exception) -> tuple[Transport, list[float]]:

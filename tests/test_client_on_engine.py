@@ -49,9 +49,9 @@ async def test_engine_answers_what_we_send(transport: BotoTransport) -> None:
     assert "Item" not in await client.send(GetItem("test-answers", (("id", "none"),)), meter)
     batch = await client.send(BatchGetItem("test-answers", (KEY, (("id", "none"),))), meter)
     assert batch["Responses"] == {"test-answers": [ITEM]}
-    page = await client.send(Query("test-answers", None, ("id", "banana")), meter)
+    page = await client.send(Query("test-answers", None, (("id", "banana"),)), meter)
     assert (page["Items"], page["Count"]) == ([ITEM], 1)
-    count = await client.send(Query("test-answers", None, ("id", "banana"), count=True), meter)
+    count = await client.send(Query("test-answers", None, (("id", "banana"),), count=True), meter)
     assert (count["Count"], "Items" in count) == (1, False)
     assert meter.items_read == 4
     assert meter.capacity_units > 2
@@ -75,7 +75,7 @@ async def test_binaries_come_back_as_they_were_written(transport: BotoTransport)
     ("request_", "kind"),
     [
         pytest.param(GetItem("no-such-table", KEY), TableMissing, id="no-table"),
-        pytest.param(Query("test-refused", "no-such-index", ("id", "x")), StoreError, id="no-index"),
+        pytest.param(Query("test-refused", "no-such-index", (("id", "x"),)), StoreError, id="no-index"),
         pytest.param(GetItem("test-refused", (("another", "x"),)), RequestRefused, id="another-key"),
         pytest.param(GetItem("test-refused", (("id", ""),)), RequestRefused, id="empty-key"),
     ],

@@ -175,7 +175,7 @@ def test_an_attribute_may_be_called_as_it_likes(name: str) -> None:
     )
 
     (access,) = model.finds["ofSize"].accesses
-    assert access.index.partition_key == f"{name}-"
+    assert access.index.partition_keys == (f"{name}-",)
     assert model.items["Box"].fields["size"].attribute == f"{name}-"
 
 

@@ -20,6 +20,7 @@ from graph.requests import Query
 from graph.scalars import SCALARS
 from resolvers.filters import read_where
 from resolvers.sdl import compile_model
+from tests.memory import key_condition
 from tests.oracle import decides
 from tests.strategies import STATUS, templates, values
 
@@ -80,15 +81,8 @@ def requests(found: Plan) -> list[str]:
 def condition(key_range: KeyRange) -> str:
     """Write down the key condition of one range's Query."""
     index = key_range.index
-    sort = key_range.sort.condition(index.sort_key) if index.sort_key else None
-    query = Query(key_range.table, index.name, (index.partition_key, key_range.partition), sort).parameters()
-    text: str = query["KeyConditionExpression"]
-    for holder, name in query["ExpressionAttributeNames"].items():
-        text = re.sub(rf"{holder}\b", name, text)
-    for holder, value in query["ExpressionAttributeValues"].items():
-        ((_, shown),) = value.items()
-        text = text.replace(holder, shown.replace("\U0010ffff", "…").replace("\x00", "␀"))
-    return text if index.name is None else f"{index.name}: {text}"
+    partition = tuple(zip(index.partition_keys, key_range.partition, strict=True))
+    return key_condition(Query(key_range.table, index.name, partition, key_range.sort.condition(index.sort_keys)))
 
 
 # --- patterns without a model -------------------------------------------------------------------------------------
@@ -116,7 +110,7 @@ def layout(partition: str, sort: str, name: str = "A") -> Layout:
 
 def access(partition: str, sort: str, index: str | None = None) -> Access:
     """Make the way to a layout by the table's key, or by an index of this name."""
-    return Access(Index("T", index, "PK", "SK"), (layout(partition, sort),))
+    return Access(Index("T", index, ("PK",), ("SK",)), (layout(partition, sort),))
 
 
 def is_(name: str, operator: str, value: Any, scalar: str = "String") -> Test:
@@ -265,7 +259,7 @@ def test_a_literal_reaches_no_further_than_it_is_written(source: str, other: str
     found = plan([one], bounds(every(is_("business", "eq", "1"))))
 
     assert found is not None
-    assert any(key_range.sort.contains(other) for key_range in found.ranges) is is_met
+    assert any(key_range.sort.contains((other,)) for key_range in found.ranges) is is_met
 
 
 # --- scalars and formats in sort keys -----------------------------------------------------------------------------
@@ -407,7 +401,7 @@ def test_an_unbound_enum_is_fanned_out_where_that_binds_what_follows(shop: Model
         f"by-customer: Customer = CUSTOMER#5 AND Data BETWEEN {status}-2022-07-19 AND {status}-…"
         for status in ("OPEN", "OPENED", "SHIPPED")
     ]
-    assert [key_range.merge_key(key_range.sort.low or "") for key_range in found.ranges] == ["-2022-07-19"] * 3
+    assert [key_range.merge_key(key_range.sort.low) for key_range in found.ranges] == [("-2022-07-19",)] * 3
 
 
 def test_an_unbound_enum_is_not_fanned_out_for_nothing(shop: Model) -> None:
@@ -454,7 +448,7 @@ def test_a_hashed_shard_is_any_where_the_value_is_not_known() -> None:
     found = plan([one], bounds(every(is_("date", "eq", "2022-07-19", "Date"))))
 
     assert found is not None
-    assert [key_range.partition for key_range in found.ranges] == ["0", "1", "2"]
+    assert [key_range.partition for key_range in found.ranges] == [("0",), ("1",), ("2",)]
 
 
 def test_a_variable_of_both_keys_has_one_value_in_them() -> None:
@@ -514,7 +508,7 @@ def test_a_long_list_of_sort_keys_is_the_range_around_it() -> None:
 
 def test_union_members_that_share_a_partition_are_read_by_one_query() -> None:
     members = [layout("{tag}", f"{name}#{{{name}}}", f"Tagging({name})") for name in "bc"]
-    one = Access(Index("T", None, "PK", "SK"), tuple(members))
+    one = Access(Index("T", None, ("PK",), ("SK",)), tuple(members))
 
     found = plan([one], bounds(every(is_("tag", "eq", "x"))))
 
@@ -526,7 +520,7 @@ def test_union_members_that_share_a_partition_are_read_by_one_query() -> None:
 
 def test_union_members_of_the_same_key_are_read_once() -> None:
     members = [layout("{tag}", "{subject}", f"Tagging({name})") for name in "bc"]
-    one = Access(Index("T", None, "PK", "SK"), tuple(members))
+    one = Access(Index("T", None, ("PK",), ("SK",)), tuple(members))
 
     found = plan([one], bounds(every(is_("tag", "eq", "x"), is_("subject", "eq", "1"))))
 
@@ -646,9 +640,11 @@ def _operand(operator: str, value: st.SearchStrategy[Any]) -> st.SearchStrategy[
 @settings(max_examples=1500)
 def test_the_ranges_hold_every_matching_item_exactly_once(data: st.DataObject) -> None:
     """Over random templates, items and filters; and what the key conditions decide exactly needs no filter."""
-    partition, sort = template("p#{p}#{e:Status}"), data.draw(templates())
-    one = Access(Index("T", None, "PK", "SK"), (Layout("A", "A", "T", {"PK": partition, "SK": sort}, {}),))
-    variables = list({v.path: v for v in (*partition.variables, *sort.variables)}.values())
+    sorts = data.draw(st.lists(templates(), min_size=1, max_size=3))
+    made = {"PK": template("p#{p}"), "PK2": template("{e:Status}")}
+    made |= {f"SK{place}": sort for place, sort in enumerate(sorts)}
+    one = Access(Index("T", "I", ("PK", "PK2"), (*made,)[2:]), (Layout("A", "A", "T", made, {}),))
+    variables = list({v.path: v for key in made.values() for v in key.variables}.values())
     drawn = st.fixed_dictionaries({v.path: value_of(v) for v in variables[1:]} | {("p",): st.sampled_from("xxy")})
     items = data.draw(st.lists(drawn, min_size=1, max_size=6))
     where = every(is_("p", "eq", "x"), data.draw(filters(variables, items)))
@@ -659,15 +655,14 @@ def test_the_ranges_hold_every_matching_item_exactly_once(data: st.DataObject) -
     rest = without(where, found.exact)
     for item in items:
         if (keys := keys_of(one, item)) is not None:
-            holding = [r for r in found.ranges if r.partition == keys[0] and r.sort.contains(keys[1])]
+            holding = [r for r in found.ranges if r.partition == keys[:2] and r.sort.contains(keys[2:])]
             assert len(holding) <= 1
             assert (bool(holding) and decides(rest, item.get)) == decides(where, item.get)
 
 
-def keys_of(one: Access, item: Values) -> tuple[KeyValue, KeyValue] | None:
+def keys_of(one: Access, item: Values) -> tuple[KeyValue, ...] | None:
     """Make the keys of an item, or None when its values cannot be kept in them."""
-    layout_ = one.layouts[0]
     try:
-        return layout_.templates["PK"].format(item), layout_.templates["SK"].format(item, limit=1024)
+        return tuple(template.format(item, limit=1024) for template in one.layouts[0].templates.values())
     except InputError:
         return None

@@ -30,7 +30,7 @@ from tests.clock import turns
 KEYS = ("local", "local")
 GET = GetItem("fruit", (("id", "banana"),))
 BATCH = BatchGetItem("fruit", (GET.key,))
-QUERY = Query("fruit", None, ("id", "banana"))
+QUERY = Query("fruit", None, (("id", "banana"),))
 REQUESTS: dict[str, Request] = {
     request.operation: request for request in (GET, BATCH, QUERY, Scan("fruit", 0, 1), DescribeTable("fruit"))
 }

@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from graph.entity import Entity, read_entity
 from graph.errors import InputError, ItemError
 from graph.keys import OURS, PARTITION_KEY_BYTES, SORT_KEY_BYTES
-from graph.model import FieldKind, Model, Table
+from graph.model import FieldKind, Layout, Model, Table
 from graph.requests import Item
 from graph.scalars import number_text, storable
 from graph.sizes import item_bytes
@@ -34,14 +34,32 @@ class Placed:
     tries: int = 0
 
 
+class Fitting:
+    """Takes items as what they are of some layouts."""
+
+    def __init__(self, model: Model, layouts: Iterable[Layout]) -> None:
+        self._model = model
+        self._layouts = list(layouts)
+
+    def read(self, item: Item) -> Entity | None:
+        """Take an item as one of the layouts, or None when it is of none."""
+        for number, layout in enumerate(self._layouts):
+            entity = read_entity(self._model, layout, item)
+            if entity is not None:
+                # What fitted last is tried first: items of a type come together.
+                if number:
+                    self._layouts.insert(0, self._layouts.pop(number))
+                return entity
+        return None
+
+
 class ItemReader:
     """Takes items in as they are, after checking that DynamoDB will take them and that they fit the model."""
 
     def __init__(self, model: Model, *, allow_unfit: bool = False) -> None:
         self._model = model
         self._allow_unfit = allow_unfit
-        # What fitted last is tried first: items of a type come together.
-        self._layouts = [layout for item in model.items.values() for layout in item.layouts]
+        self._fitting = Fitting(model, (layout for item in model.items.values() for layout in item.layouts))
         self._key_types = {table.name: _key_types(model, table) for table in model.tables.values()}
 
     def items(self, content: Any, table: str | None = None) -> list[Placed]:
@@ -50,7 +68,7 @@ class ItemReader:
             table = content.get("TableName", table)
             content = content["Item"]
         item = checked(content)
-        entity = self._read(item)
+        entity = self._fitting.read(item)
         if entity is None:
             home = self._home(item, table)
             name = home.name if home.period is None or table is None else table
@@ -61,15 +79,6 @@ class ItemReader:
             name = home.name if home.period is None else home.period.name(entity.at((home.period.field,)))
         self._refuse_keys(home, item)
         return [placed(home, name, item)]
-
-    def _read(self, item: Item) -> Entity | None:
-        for number, layout in enumerate(self._layouts):
-            entity = read_entity(self._model, layout, item)
-            if entity is not None:
-                if number:
-                    self._layouts.insert(0, self._layouts.pop(number))
-                return entity
-        return None
 
     def _home(self, item: Item, name: str | None) -> Table:
         """Find the table of an item that fits no type. Raises InputError when that is not allowed."""

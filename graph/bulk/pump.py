@@ -47,6 +47,7 @@ class Pump:
         self._progressed = time.monotonic()
         self.write_units = 0.0
         self.retried = 0
+        self.replaced = 0
 
     @property
     def line(self) -> int:
@@ -74,6 +75,7 @@ class Pump:
             placed.line = line
             waiting = self._waiting.setdefault(placed.table, {})
             if (replaced := waiting.pop(placed.key, None)) is not None:
+                self.replaced += 1
                 self._done(replaced)
             waiting[placed.key] = placed
             if len(waiting) >= BATCH_ITEMS:
@@ -96,8 +98,9 @@ class Pump:
             self._tasks -= done
             for task in done:
                 task.result()
-        for table in [table for table, items in self._again.items() if items and len(self._tasks) < self._parallel]:
-            self._start(table)
+        for table in [table for table, items in self._again.items() if items]:
+            if len(self._tasks) < self._parallel:
+                self._start(table)
 
     async def _send(self, table: str) -> None:
         while len(self._tasks) >= self._parallel:

@@ -254,7 +254,7 @@ def _limit(layout: Layout, model: Model, name: str) -> int:
     if layout.self_keyed:
         return SORT_KEY_BYTES
     table = model.tables[layout.table]
-    sorts = {way.sort_key for way in table.ways}
+    sorts = {name for way in table.ways for name in way.sort_keys}
     return SORT_KEY_BYTES if name in sorts else PARTITION_KEY_BYTES
 
 

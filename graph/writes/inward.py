@@ -13,8 +13,9 @@ from graph.lookups import load
 from graph.merge import MergeSource
 from graph.model import FieldKind, Inward, ItemType, Model
 from graph.paging import Window, read_page
+from graph.partition import RangeSource
 from graph.planner import plan
-from graph.sources import RangeSource, Sieve
+from graph.sources import Sieve
 from graph.writes.draft import Draft, ref_text
 
 

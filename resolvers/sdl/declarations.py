@@ -52,11 +52,15 @@ class Directive:
     def get(self, name: str) -> Any:
         return self.arguments.get(name)
 
-    def at(self, name: str) -> Node:
-        """Give the node of an argument's value, or of the directive when the argument is left out."""
-        return next(
-            (argument.value for argument in self.node.arguments or () if argument.name.value == name), self.node
-        )
+    def at(self, name: str, place: int | None = None) -> Node:
+        """Give the node of an argument's value, or of the directive when the argument is left out.
+
+        With a place it is that of one value in a list, also where the list is written as one value.
+        """
+        value = next((argument.value for argument in self.node.arguments or () if argument.name.value == name), None)
+        if isinstance(value, ListValueNode) and place is not None:
+            return value.values[place]
+        return value or self.node
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,9 +255,10 @@ def _arguments(definition: GraphQLDirective, node: DirectiveNode, report: Report
 
 
 def _cure(name: str, value: ValueNode, definition: GraphQLDirective) -> str:
-    if isinstance(value, ListValueNode) and name in ("partitionKey", "sortKey"):
+    if isinstance(value, ListValueNode) and definition.name == "table" and name in ("partitionKey", "sortKey"):
         return (
-            "Keys of several attributes are not served: name one attribute, and put the values together in its template"
+            "Only a global index may have several attributes in its key: name one attribute, and put the values "
+            "together in its template"
         )
     return "Write one" if is_required_argument(definition.args[name]) else f"Write one, or leave `{name}` out"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from graph.model import Access, Argument, Find, ItemType
+from graph.planner import is_bound
 from resolvers.sdl.accesses import SOME_VALUE, accesses, strong
 from resolvers.sdl.arguments import Arguments
 from resolvers.sdl.declarations import Declarations, DeclaredField, Directive, deprecation
@@ -55,6 +56,9 @@ class Finds:
         ways = None if arguments is None else self._ways(field, use, item_types, arguments)
         if arguments is None or ways is None:
             return None
+        # A list of distinct nodes is one whatever is asked for: it is read in no other way then.
+        distinct = tuple(way for way in ways if _is_distinct(arguments, way, end))
+        is_distinct = ways[:1] == distinct[:1] and any(_is_always_open(arguments, way) for way in distinct)
         return Find(
             name=field.name,
             type=field.type,
@@ -62,12 +66,12 @@ class Finds:
             targets=targets,
             many=field.type.of is not None,
             arguments=arguments,
-            accesses=ways,
+            accesses=distinct if is_distinct else ways,
             end=end,
             scan=use.get("scan"),
             descending=use.get("sort") == "DESC",
             consistent=use.get("consistent"),
-            is_distinct=_is_distinct(arguments, ways, end),
+            is_distinct=is_distinct,
             description=field.description,
             deprecation_reason=deprecation(field.node),
         )
@@ -196,14 +200,21 @@ class Finds:
         )
 
 
-def _is_distinct(arguments: tuple[Argument, ...], ways: tuple[Access, ...], end: str | None) -> bool:
+def _is_always_open(arguments: tuple[Argument, ...], way: Access) -> bool:
+    """Say whether the required arguments alone bind the partition key."""
+    required = {argument.path: SOME_VALUE for argument in arguments if argument.type.required}
+    return all(is_bound(layout, way.index, required) for layout in way.layouts)
+
+
+def _is_distinct(arguments: tuple[Argument, ...], way: Access, end: str | None) -> bool:
     """Say whether several partitions are read whose items name a node by their whole sort key."""
-    if end is None or not ways:
-        return False
     several = {argument.path for argument in arguments if argument.type.of is not None}
-    index, layouts = ways[0].index, ways[0].layouts
-    return index.sort_key is not None and all(
-        any(variable.path in several for variable in layout.templates[index.partition_key].variables)
-        and all(variable.path[0] == end for variable in layout.templates[index.sort_key].variables)
-        for layout in layouts
+    return (
+        end is not None
+        and way.index.sort_keys != ()
+        and all(
+            any(variable.path in several for template in layout.partition(way.index) for variable in template.variables)
+            and all(variable.path[0] == end for template in layout.sort(way.index) for variable in template.variables)
+            for layout in way.layouts
+        )
     )

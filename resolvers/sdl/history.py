@@ -43,7 +43,7 @@ def history_of(
                 type_.fields[name].node,
                 f"{where}, and so the API has `{type_.name}.{name}` already: expected another name. Rename the field",
             )
-    sort = table.primary.sort_key
+    sort = next(iter(table.primary.sort_keys), None)
     if not layouts or fields[version].scalar is None:
         return None
     template = layouts[0].templates[sort] if sort is not None else None

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from graph.model import Access, Inward, ItemType, Layout
-from resolvers.sdl.paths import places
-from resolvers.sdl.relationships import alike, ways_from
+from graph.model import Access, Inward, ItemType
+from resolvers.sdl.accesses import alike, is_filled, ways_from
 from resolvers.sdl.tables import Tables
 
 
@@ -31,14 +30,4 @@ def _finds_all(items: Mapping[str, ItemType], way: Access, start: str) -> bool:
     """
     if way.index.period is not None:
         return False
-    names = [name for name in (way.index.partition_key, way.index.sort_key) if name]
-    return all(_is_filled(items, layout, name, start) for layout in way.layouts for name in names)
-
-
-def _is_filled(items: Mapping[str, ItemType], layout: Layout, attribute: str, start: str) -> bool:
-    return all(
-        items[owner].fields[name].type.required
-        for variable in layout.templates[attribute].variables
-        for owner, name in places(items, layout.type_name, variable.path, layout)
-        if (owner, name) != (layout.type_name, start)
-    )
+    return all(is_filled(items, layout, name, start) for layout in way.layouts for name in way.index.key_attributes)

@@ -57,17 +57,15 @@ class Layouts:
     def _keys(self, type_: DeclaredType, use: Directive, table: Table) -> dict[str, Written] | None:
         """Collect the templates that the type's directives give, by the attribute that each fills."""
         given = {name for name in ("key", "partition", "sort") if use.get(name) is not None}
-        primary = table.primary
         if problem := _shape_problem(given, table):
             # Of a table with a mistake nobody knows whether it has a sort key.
             if self._tables.are_sure and not self._report.blames(use.node):
                 self._report.add(use.node, f"`{type_.name}` {problem}")
             return None
         keys: dict[str, Written] = {}
-        for argument, attribute in (("partition", primary.partition_key), ("sort", primary.sort_key)):
-            if attribute is not None:
-                name = "key" if "key" in given else argument
-                keys[attribute] = Written(use.get(name), type_.name, use.at(name))
+        for argument, attribute in zip(("partition", "sort"), table.key_attributes, strict=False):
+            name = "key" if "key" in given else argument
+            keys[attribute] = Written(use.get(name), type_.name, use.at(name))
         for indexed in type_.uses("indexed"):
             self._add_indexed(type_, indexed, table, keys)
         return keys
@@ -91,22 +89,37 @@ class Layouts:
                 f"`{type_.name}`: this @indexed fills nothing of the index `{name}`: expected `partition`, `sort` or "
                 "both. Write the template of the attribute that is missing, or remove it",
             )
-        for argument, attribute in (("partition", index.partition_key), ("sort", index.sort_key)):
-            if given[argument] is not None:
-                at = indexed.at(argument)
-                written = Written(given[argument], type_.name, at, sparse=True, sharded=argument == "partition")
-                self._add(type_, index, attribute, written, keys)
+        for argument, attributes in (("partition", index.partition_keys), ("sort", index.sort_keys)):
+            sources = given[argument]
+            if sources is not None and self._fits(type_, indexed, argument, index, attributes):
+                for place, (attribute, source) in enumerate(zip(attributes, sources, strict=True)):
+                    at = indexed.at(argument, place)
+                    written = Written(source, type_.name, at, sparse=True, sharded=argument == "partition")
+                    self._add(type_, attribute, written, keys)
 
-    def _add(
-        self, type_: DeclaredType, index: Index, attribute: str | None, written: Written, keys: dict[str, Written]
-    ) -> None:
-        if attribute is None:
+    def _fits(
+        self, type_: DeclaredType, indexed: Directive, argument: str, index: Index, attributes: tuple[str, ...]
+    ) -> bool:
+        """Say whether there is a template for each attribute of an index; report it where not."""
+        count = len(indexed.get(argument))
+        if not attributes:
             self._report.add(
-                written.at,
+                indexed.at(argument),
                 f"`{type_.name}`: the index `{index.name}` has no sort key: expected no `sort`. Remove it, or add "
                 "sortKey to the @index",
             )
-        elif attribute in keys and keys[attribute].source != written.source:
+        elif count != len(attributes) and self._tables.are_sure:
+            self._report.add(
+                indexed.at(argument),
+                f"`{type_.name}`: `{argument}` has {_templates(count)}, and the index `{index.name}` has "
+                f"{listed(attributes)} there: expected {_templates(len(attributes))}, one for each attribute in this "
+                f"order. Write {argument}: {_slots(len(attributes))}, and a field alone, like {{field}}, where the "
+                "attribute is that field's own",
+            )
+        return count == len(attributes)
+
+    def _add(self, type_: DeclaredType, attribute: str, written: Written, keys: dict[str, Written]) -> None:
+        if attribute in keys and keys[attribute].source != written.source:
             self._report.add(
                 written.at,
                 f"`{type_.name}`: the attribute `{attribute}` is filled twice, by {keys[attribute].source!r} already "
@@ -119,7 +132,7 @@ class Layouts:
     def _variants(self, fields: Mapping[str, Field], keys: Mapping[str, Written], table: Table) -> list[dict[str, str]]:
         """List the ways to fill in the references to several types that the keys are made of."""
         mentioned = {name for written in keys.values() for name in _mentioned(written.source)}
-        attributes = {name for index in table.indexes for name in (index.partition_key, index.sort_key)}
+        attributes = {name for index in table.indexes for name in index.key_attributes}
         several = {
             name: self._declared.possible(field.type.named)
             for name, field in fields.items()
@@ -149,7 +162,7 @@ class Layouts:
             self._check_size(template, written, attribute, table)
             templates[attribute] = alias(template, type_) if type_.is_edge else template
         for index in table.indexes:
-            for attribute in filter(None, (index.partition_key, index.sort_key)):
+            for attribute in index.key_attributes:
                 if attribute in keys or attribute in templates:
                     continue
                 found = self._implied(type_, attribute, table, fields, ends)
@@ -159,7 +172,7 @@ class Layouts:
 
     def _check_size(self, template: Template, written: Written, attribute: str, table: Table) -> None:
         size_bytes = sum(len(part.text.encode()) for part in template.parts if isinstance(part, Literal))
-        sorts = {table.primary.sort_key, *(index.sort_key for index in table.indexes)}
+        sorts = {name for way in table.ways for name in way.sort_keys}
         limit = SORT_KEY_BYTES if attribute in sorts else PARTITION_KEY_BYTES
         if size_bytes > limit:
             self._report.add(
@@ -203,6 +216,15 @@ class Layouts:
         return Template(f"{{{field.name}}}", (Variable((field.name,), field.scalar),))
 
 
+def _slots(count: int) -> str:
+    slots = ", ".join(['"…"'] * count)
+    return slots if count == 1 else f"[{slots}]"
+
+
+def _templates(count: int) -> str:
+    return "1 template" if count == 1 else f"{count} templates"
+
+
 def is_whole(type_: DeclaredType, layouts: tuple[Layout, ...]) -> bool:
     """Say whether every key of a type made a layout; what kept one from it is reported already."""
     return {layout.mirror for layout in layouts} == set(range(len(type_.keys)))
@@ -214,9 +236,9 @@ def _shape_problem(given: set[str], table: Table) -> str:
         return 'has no key: expected `key: "…"`, or `partition: "…"` and `sort: "…"`. Write the templates of its items'
     if "key" in given and len(given) > 1:
         return "has `key` beside `partition` or `sort`: expected `key` alone, which stands for both. Remove one of them"
-    if table.primary.sort_key is None and "sort" in given:
+    if not table.primary.sort_keys and "sort" in given:
         return f"has a sort key, and the table `{table.name}` none: expected `partition` alone. Remove `sort`"
-    if table.primary.sort_key is not None and "sort" not in given and "key" not in given:
+    if table.primary.sort_keys and "sort" not in given and "key" not in given:
         return f"has no sort key, and the table `{table.name}` has one: expected `sort` as well. Write its template"
     return ""
 

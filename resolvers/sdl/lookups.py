@@ -104,7 +104,10 @@ class Lookups:
 def _narrows(way: Access, paths: set[Path]) -> bool:
     """Say whether a way reads less than all items: by a variable in its partition, or a known one in its sort key."""
     for layout in way.layouts:
-        sort = layout.templates[way.index.sort_key].variables if way.index.sort_key else ()
-        if not layout.templates[way.index.partition_key].variables and not (sort and sort[0].path in paths):
+        partition, sort = (
+            [variable for template in templates for variable in template.variables]
+            for templates in (layout.partition(way.index), layout.sort(way.index))
+        )
+        if not partition and not (sort and sort[0].path in paths):
             return False
     return True

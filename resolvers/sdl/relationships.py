@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from graph.keys import Path
-from graph.model import Access, ItemType, Layout, Relationship
-from resolvers.sdl.accesses import SOME_VALUE, accesses, paths_of, strong
+from graph.model import Access, ItemType, Relationship
+from resolvers.sdl.accesses import alike, asks, is_filled, mentions, needs, strong, ways_from
 from resolvers.sdl.declarations import Declarations, DeclaredField, Directive
 from resolvers.sdl.layouts import is_whole
 from resolvers.sdl.report import Report, listed, near
@@ -92,6 +91,7 @@ class Relationships:
             return self._path(source, field, targets)
         ways = list(self._ways(source, use, targets))
         resolved = [made for way in ways if (made := self._along(source, field, way, targets)) is not None]
+        resolved = [made for made in resolved if not made.asks] or resolved
         if len(resolved) > 1:
             self._report_ambiguous(where, field, resolved)
         elif not resolved and not self._follows_from_a_mistake(source, targets):
@@ -123,16 +123,10 @@ class Relationships:
 
     def _along(self, source: str, field: DeclaredField, way: _Way, targets: tuple[str, ...]) -> Relationship | None:
         """Make the relationship of one way, if the table or an index serves it."""
-        layouts = [
-            layout for layout in way.item.layouts if way.end is None or layout.ends.get(way.end, targets[0]) in targets
-        ]
-        # Where the end may be of other types too, the key must say of which: a page reads what lies together.
-        ends = self._declared.possible(way.item.fields[way.end].type.named) if way.end else targets
-        found = [
-            access
-            for access in ways_from(self._tables, layouts, way.start, source, prefer_copy=way.end)
-            if len(ends) == len(targets) or _mentions(access, way.end or "")
-        ]
+        served = self._accesses(way, source, targets, by_filter=False)
+        others = self._accesses(way, source, targets, by_filter=True) if field.type.of is not None else []
+        # Of a list that is there without a filter, a way that takes one must hold all.
+        found = [*served, *(access for access in others if not served or self._holds_all(access, way.start))]
         if not found:
             return None
         return Relationship(
@@ -144,7 +138,23 @@ class Relationships:
             way.start,
             way.end,
             alike(found, way.start),
-            _needs(found[0], way.start),
+            needs(found[0], way.start),
+            () if served else asks(found[0], way.start),
+        )
+
+    def _accesses(self, way: _Way, source: str, targets: tuple[str, ...], *, by_filter: bool) -> list[Access]:
+        layouts = [
+            layout for layout in way.item.layouts if way.end is None or layout.ends.get(way.end, targets[0]) in targets
+        ]
+        # Where the end may be of other types too, the key must say of which: a page reads what lies together.
+        ends = self._declared.possible(way.item.fields[way.end].type.named) if way.end else targets
+        ways = ways_from(self._tables, layouts, way.start, source, way.end, by_filter=by_filter)
+        return [access for access in ways if len(ends) == len(targets) or mentions(access, way.end or "")]
+
+    def _holds_all(self, access: Access, start: str) -> bool:
+        """Say whether every item with a partition key is in the index."""
+        return all(
+            is_filled(self._items, layout, name, start) for layout in access.layouts for name in access.index.sort_keys
         )
 
     def _consistent(self, where: str, use: Directive, made: Relationship) -> Relationship | None:
@@ -232,7 +242,8 @@ class Relationships:
         primary = self._tables.stored(layout.table).primary
         for attribute, template in layout.templates.items():
             if template.variables and all(variable.path[0] == way.start for variable in template.variables):
-                sort = "" if attribute == primary.partition_key else f', sortKey: "{primary.partition_key}"'
+                (partition_key,) = primary.partition_keys
+                sort = "" if attribute == partition_key else f', sortKey: "{partition_key}"'
                 return f'`@index(name: "…", partitionKey: "{attribute}"{sort})`, for it holds {template.source!r}'
         attribute = way.item.fields[way.start].attribute
         return f'`@index(name: "…", partitionKey: "{attribute}")`, for it holds the {way.start}'
@@ -253,6 +264,14 @@ class Relationships:
         hops = self._hops(source, use, where, steps)
         if hops is None:
             return None
+        if (asking := next((hop for hop in hops[:-1] if hop.asks), None)) is not None:
+            self._report.add(
+                use.at("path"),
+                f"{where}: `{asking.name}` in the path is read only with a filter on "
+                f"{listed('.'.join(path) for path in asking.asks)}, which a path gives to its end alone: expected an "
+                f"index with the {asking.source} alone in its partition key. Add one, or let the path end there",
+            )
+            return None
         first, last = hops[0], hops[-1]
         if not set(last.targets) <= set(targets) or len(hops) > HOPS:
             self._report.add(
@@ -272,6 +291,7 @@ class Relationships:
             last.end,
             (),
             first.needs,
+            last.asks,
             tuple(hops),
         )
 
@@ -302,42 +322,6 @@ class Relationships:
             hops += hop.path or (hop,)
             targets = hop.targets
         return hops
-
-
-def ways_from(
-    tables: Tables, layouts: Iterable[Layout], start: str, source: str, prefer_copy: str | None = None
-) -> tuple[Access, ...]:
-    """List the ways to the items whose field `start` names a node of the type `source`, best first.
-
-    A partition of shards alone is bound as well, but holds everybody's items: the source must be in the key.
-    """
-    named = [layout for layout in layouts if layout.ends.get(start, source) == source]
-    bound = {path: SOME_VALUE for path in paths_of(named) if path[0] == start}
-    return tuple(access for access in accesses(tables, named, bound, prefer_copy) if _needs(access, start))
-
-
-def alike(ways: Sequence[Access], start: str) -> tuple[Access, ...]:
-    """Keep the ways that need no more of the source than the best one does."""
-    return tuple(access for access in ways if set(_needs(access, start)) <= set(_needs(ways[0], start)))
-
-
-def _needs(access: Access, start: str) -> tuple[Path, ...]:
-    return tuple(
-        dict.fromkeys(
-            variable.path[1:]
-            for layout in access.layouts
-            for variable in layout.templates[access.index.partition_key].variables
-            if variable.path[0] == start
-        )
-    )
-
-
-def _mentions(access: Access, name: str) -> bool:
-    keys = [key for key in (access.index.partition_key, access.index.sort_key) if key]
-    return all(
-        any(variable.path[0] == name for key in keys for variable in layout.templates[key].variables)
-        for layout in access.layouts
-    )
 
 
 def _inverses(relationship: Relationship, made: Mapping[tuple[str, str], Relationship]) -> tuple[str, ...]:

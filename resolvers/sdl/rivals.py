@@ -104,18 +104,18 @@ class Rivals:
         )
 
     def _in_an_index(self, one: Layout, other: Layout, index: Index, owners: list[str]) -> str:
-        name = index.sort_key or index.partition_key
+        names = index.sort_keys or index.partition_keys
+        ours = " and ".join(f"{name} = {other.templates[name].source!r}" for name in names)
+        theirs = " and ".join(repr(one.templates[name].source) for name in names)
         return (
-            f"on the index `{index.name}` items of `{other.type_name}`, {name} = {other.templates[name].source!r}, "
-            f"collide with those of {listed(owners)}, {one.templates[name].source!r}: a page of one would read the "
-            "other's too. Expected different literals in front: add them, or name the attribute of the type: "
-            '@table(type: "…")'
+            f"on the index `{index.name}` items of `{other.type_name}`, {ours}, collide with those of "
+            f"{listed(owners)}, {theirs}: a page of one would read the other's too. Expected different literals in "
+            'front: add them, or name the attribute of the type: @table(type: "…")'
         )
 
 
 def _overlap(one: Layout, other: Layout, index: Index) -> bool:
-    names = [name for name in (index.partition_key, index.sort_key) if name]
     return all(
         name in one.templates and name in other.templates and overlap(one.templates[name], other.templates[name])
-        for name in names
+        for name in index.key_attributes
     )

@@ -15,6 +15,7 @@ HOLE = re.compile(r"\{[^{}]*\}")
 STORED_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}|arn:\S{1,1020}")
 GLOBAL_INDEXES = 20
 LOCAL_INDEXES = 5
+KEY_ATTRIBUTES = 4
 PROJECTED_ATTRIBUTES = 100
 STAND_IN = "the table"
 
@@ -59,7 +60,7 @@ def read_tables(declared: Declarations, report: Report, rename: str | None) -> T
     for position, (name, use) in enumerate(uses.items()):
         stored = rename if rename and position == 0 else name
         period = _period(use, stored, report)
-        primary = Index(stored, None, *_keys(use), period=period)
+        primary = Index(stored, None, _names(use, "partitionKey"), _names(use, "sortKey"), period=period)
         found = tuple(replace(index, table=stored, period=period) for _, index in indexes[name])
         made[name] = Table(stored, primary, found, use.get("type"))
         _check_table(use, made[name], report)
@@ -77,7 +78,7 @@ def _stand_in(declared: Declarations, report: Report) -> Tables:
             "before the types, with the table's own key attributes",
         )
     sorts = any(use.get("sort") or use.get("key") for type_ in declared.items.values() for use in type_.keys)
-    primary = Index(STAND_IN, None, "its partition key", "its sort key" if sorts else None)
+    primary = Index(STAND_IN, None, ("its partition key",), ("its sort key",) if sorts else ())
     return Tables({STAND_IN: Table(STAND_IN, primary, ())}, {STAND_IN: "AS_WRITTEN"}, are_sure=False)
 
 
@@ -100,10 +101,17 @@ def _read_indexes(
     return found
 
 
-def _keys(use: Directive) -> tuple[str, str | None]:
-    """Read the names of a key's attributes; an empty one, which is reported, is filled in."""
-    partition_key, sort_key = use.get("partitionKey"), use.get("sortKey")
-    return partition_key or "its partition key", "its sort key" if sort_key == "" else sort_key
+def _written(use: Directive, argument: str) -> list[str]:
+    """List the attributes of a key as they are written: a table has one, an index may have several."""
+    given = use.get(argument)
+    return given if isinstance(given, list) else [] if given is None else [given]
+
+
+def _names(use: Directive, argument: str) -> tuple[str, ...]:
+    """Read the names of a key's attributes; those that cannot be, which are reported, are filled in."""
+    stand_in = "its partition key" if argument == "partitionKey" else "its sort key"
+    written = _written(use, argument) or ([] if use.get(argument) is None else [""])
+    return tuple(dict.fromkeys(name or stand_in for name in written))
 
 
 def _index(use: Directive, table: str, report: Report) -> Index:
@@ -115,7 +123,8 @@ def _index(use: Directive, table: str, report: Report) -> Index:
             f'the projection of the index `{use.get("name")}` is {given}: expected "ALL" or "KEYS_ONLY" alone, or a '
             'list of attributes. For the keys and nothing else write projection: "KEYS_ONLY"',
         )
-    return Index(table, use.get("name"), *_keys(use), projection, use.get("local"))
+    partition_keys, sort_keys = _names(use, "partitionKey"), _names(use, "sortKey")
+    return Index(table, use.get("name"), partition_keys, sort_keys, projection, use.get("local"))
 
 
 def _check_table(use: Directive, table: Table, report: Report) -> None:
@@ -155,19 +164,50 @@ def _check_name(use: Directive, what: str, report: Report) -> None:
 
 
 def _check_attributes(use: Directive, what: str, report: Report) -> None:
+    owner = f"the {what} `{use.get('name')}`"
+    seen: dict[str, str] = {}
     for argument in ("partitionKey", "sortKey"):
-        name = use.get(argument)
-        if name is not None and not 1 <= len(name.encode()) <= 255:
-            report.add(
-                use.at(argument),
-                f"`{argument}` of the {what} `{use.get('name')}` has {len(name.encode())} bytes: DynamoDB expects the "
-                "name of an attribute, 1 to 255 bytes. Write the attribute's name",
-            )
-    if use.get("partitionKey") == use.get("sortKey"):
+        names = _written(use, argument)
+        _check_number(use, argument, names, owner, report)
+        for place, name in enumerate(names):
+            if not 1 <= len(name.encode()) <= 255:
+                report.add(
+                    use.at(argument, place),
+                    f"`{argument}` of {owner} has {len(name.encode())} bytes: DynamoDB expects the name of an "
+                    "attribute, 1 to 255 bytes. Write the attribute's name",
+                )
+            if name and name in seen:
+                report.add(use.at(argument, place), _twice(name, owner, is_both=seen[name] != argument))
+            seen.setdefault(name, argument)
+
+
+def _twice(name: str, owner: str, *, is_both: bool) -> str:
+    if is_both:
+        return (
+            f"`{name}` is partition key and sort key of {owner}: expected two attributes. Name another one, or leave "
+            "`sortKey` out"
+        )
+    return f"`{name}` is named twice in the key of {owner}: expected each attribute once. Remove one of the two"
+
+
+def _check_number(use: Directive, argument: str, names: list[str], owner: str, report: Report) -> None:
+    if use.get(argument) == []:
         report.add(
-            use.at("sortKey"),
-            f"`{use.get('sortKey')}` is partition key and sort key of the {what} `{use.get('name')}`: expected two "
-            "attributes. Name another one, or leave `sortKey` out",
+            use.at(argument),
+            f"`{argument}` of {owner} names nothing: expected from 1 to {KEY_ATTRIBUTES} attributes. Name one"
+            + (", or leave `sortKey` out" if argument == "sortKey" else ""),
+        )
+    if len(names) > KEY_ATTRIBUTES:
+        report.add(
+            use.at(argument, KEY_ATTRIBUTES),
+            f"`{argument}` of {owner} names {len(names)} attributes: DynamoDB expects {KEY_ATTRIBUTES} at most. Put "
+            "values together in the template of one: @indexed fills it with {a}#{b}",
+        )
+    if len(names) > 1 and use.get("local"):
+        report.add(
+            use.at(argument),
+            f"`{argument}` of {owner} names {len(names)} attributes: only a global index may have several, expected "
+            "one. Put the values together in its template, or leave `local` out",
         )
 
 
@@ -188,14 +228,15 @@ def _check_indexes(uses: list[tuple[Directive, Index]], table: Table, report: Re
 
 
 def _check_local(use: Directive, index: Index, table: Table, report: Report) -> None:
-    if index.partition_key != table.primary.partition_key:
+    (partition_key,) = table.primary.partition_keys
+    if len(index.partition_keys) == 1 and index.partition_keys != (partition_key,):
         report.add(
             use.at("partitionKey"),
-            f"the local index `{index.name}` has the partition key `{index.partition_key}`: a local index shares the "
-            f"table's, expected `{table.primary.partition_key}`. Write that, or leave `local` out",
+            f"the local index `{index.name}` has the partition key `{index.partition_keys[0]}`: a local index shares "
+            f"the table's, expected `{partition_key}`. Write that, or leave `local` out",
         )
-    if index.sort_key is None or table.primary.sort_key is None:
-        lacking = "the table" if table.primary.sort_key is None else f"the local index `{index.name}`"
+    if not index.sort_keys or not table.primary.sort_keys:
+        lacking = "the table" if not table.primary.sort_keys else f"the local index `{index.name}`"
         report.add(
             use.at("local"),
             f"{lacking} has no sort key: expected one in both, for a local index is another sort key of a table that "

@@ -24,11 +24,14 @@ directive @table(
   attributeCase: AttributeCase! = AS_WRITTEN
 ) repeatable on SCHEMA
 
-"""A secondary index. `projection` is "ALL", "KEYS_ONLY" or a list of attributes."""
+"""
+A secondary index. `projection` is "ALL", "KEYS_ONLY" or a list of attributes. A global index may have up to four
+attributes in its partition key and as many in its sort key.
+"""
 directive @index(
   name: String!
-  partitionKey: String!
-  sortKey: String
+  partitionKey: [String!]!
+  sortKey: [String!]
   projection: [String!]! = ["ALL"]
   local: Boolean! = false
   table: String
@@ -55,8 +58,10 @@ directive @edge(
   table: String
 ) repeatable on OBJECT
 
-"""Fills the attributes of an index that neither the item's own key nor a field fills."""
-directive @indexed(by: String!, partition: String, sort: String) repeatable on OBJECT
+"""
+Fills the attributes of an index that neither the item's own key nor a field fills: a template for each, in their order.
+"""
+directive @indexed(by: String!, partition: [String!], sort: [String!]) repeatable on OBJECT
 
 """A link to other nodes."""
 directive @relationship(

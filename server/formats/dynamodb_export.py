@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import orjson
 
@@ -135,7 +135,7 @@ class DynamoExportWriter:
         (self._home / "data").mkdir(parents=True)
         self._began = _moment()
         self._entries: list[dict[str, Any]] = []
-        self._file: IO[bytes] | None = None
+        self._file: gzip.GzipFile | None = None
         self._path = self._home
         self._count = 0
 
@@ -143,7 +143,7 @@ class DynamoExportWriter:
         """Write some items."""
         if self._file is None:
             self._path = self._home / "data" / f"{secrets.token_hex(13)}.json.gz"
-            self._file = gzip.open(self._path, "wb", compresslevel=6)  # noqa: SIM115: it stays open between two writes
+            self._file = gzip.GzipFile(self._path, "wb", compresslevel=6)
         self._file.write(b"".join(orjson.dumps({"Item": content}) + b"\n" for content in contents))
         self._count += len(contents)
         if self._count >= FILE_ITEMS:

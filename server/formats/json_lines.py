@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,7 +29,7 @@ class JsonLines:
         return f"line {number}"
 
 
-def read_json_lines(file: IO[bytes], start: int = 1) -> Iterator[tuple[int, Any]]:
+def read_json_lines(file: Iterable[bytes], start: int = 1) -> Iterator[tuple[int, Any]]:
     """Read the JSON values of a file's lines, numbered from `start`."""
     for number, line in enumerate(file, start):
         if not line.isspace():
