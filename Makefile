@@ -17,7 +17,7 @@ need_chromium = command -v "$${CHROMIUM:-chromium}" >/dev/null || { test "$$(id 
     { echo "make test-ui needs chromium on PATH: install it (Debian: apt-get install chromium)" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-ui check schema golden bench lock clean
+.PHONY: help install run test test-ui storm check schema golden bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,8 @@ run: install $(IDE) ## serve an example on PORT (8000 unless told), with its dat
 	    --db .data/$(EXAMPLE).db --port $(PORT)
 test: install ## run the tests
 	.venv/bin/pytest
+storm: install ## write for a minute while server and engine are killed five times each
+	.venv/bin/python -m tests.storm
 # Debian's browser: the download that test tools make by themselves is not in the registries.
 test-ui: install $(IDE) ## test GraphiQL in a browser
 	@$(need_chromium)

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import os
 import random
+import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,6 +16,7 @@ from typing import Any
 
 import boto3
 import botocore.exceptions
+import orjson
 from botocore import xform_name
 from botocore.config import Config
 
@@ -242,6 +244,8 @@ class BotoTransport:
         except _NO_CREDENTIALS as error:
             raise _no_credentials(error) from error
         self._client.meta.events.register("before-parse.dynamodb.*", _take_body)
+        self._client.meta.events.register("before-call.dynamodb.BatchWriteItem", self._give_body)
+        self._bodies = threading.local()
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="dynamodb")
 
     async def __call__(self, operation: str, parameters: dict[str, Any]) -> Response:
@@ -257,10 +261,8 @@ class BotoTransport:
             raise
 
     def _call(self, operation: str, parameters: dict[str, Any]) -> Response:
-        if operation in _WRITES:
-            parameters = _with_bytes(parameters)
         try:
-            response: Response = getattr(self._client, xform_name(operation))(**parameters)
+            response: Response = getattr(self._client, xform_name(operation))(**self._given(operation, parameters))
         except botocore.exceptions.ClientError as error:
             raise _store_error(error, parameters) from error
         except _NO_CREDENTIALS as error:
@@ -271,14 +273,21 @@ class BotoTransport:
         _refuse_truncated(operation, body)
         return body
 
+    def _given(self, operation: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Give what botocore is told of a request: of many items only their tables, for their body is made by us."""
+        if operation == "BatchWriteItem":
+            self._bodies.next = orjson.dumps(parameters)
+            return {"RequestItems": {table: [] for table in parameters["RequestItems"]}}
+        return _with_bytes(parameters) if operation == "TransactWriteItems" else parameters
+
+    def _give_body(self, params: dict[str, Any], **_: Any) -> None:
+        """Put the body into a request that is about to be signed: what DynamoDB is sent is what we hold already."""
+        params["body"] = self._bodies.next
+
     def close(self) -> None:
         """Let running requests end and free the threads."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._client.close()
-
-
-_WRITES = ("BatchWriteItem", "TransactWriteItems")
-"""The operations that carry items; no key and no filter holds binaries."""
 
 
 def _with_bytes(value: Any, name: str = "") -> Any:

@@ -105,8 +105,10 @@ class Blob:
         return self.read_plain(attribute)
 
     def write(self, value: Any) -> AttributeValue:
-        """Write a value, wherever its bytes belong; what is Stored stays as it is."""
-        return value.attribute if isinstance(value, Stored) else self.pack(value)[0]
+        """Write a value or a Pointer; what is Stored stays as it is."""
+        if isinstance(value, Stored):
+            return value.attribute
+        return value.attribute() if isinstance(value, Pointer) else self.pack(value)[0]
 
     def pack(self, value: Any) -> tuple[AttributeValue, bytes]:
         """Give the attribute that holds a value, and the bytes that an object would hold in its place.

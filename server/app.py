@@ -121,7 +121,11 @@ class GraphQLEndpoint:
 
 
 _HEADERS = {
-    name.encode(): name for name in ("accept", "content-type", "content-encoding", "content-length", "tablegraph-cost")
+    name.encode(): name
+    for name in (
+        *("accept", "content-type", "content-encoding", "content-length"),
+        *(view.COST_HEADER.lower(), view.IDEMPOTENCY_HEADER.lower()),
+    )
 }
 
 

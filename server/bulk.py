@@ -35,7 +35,7 @@ SETTINGS = ("schema", "table", "endpoint_url")
 Region = Callable[[Settings], str | None]
 
 
-def register(commands: Any, region: Region) -> None:
+def add_bulk(commands: Any, region: Region) -> None:
     """Add both commands; `region` is what boto3 is told of the region."""
     loading = _command(commands, "load", "load items into an existing table, from records or from items")
     loading.set_defaults(run=lambda options, settings: _run(_load, options, settings, region))
@@ -51,9 +51,7 @@ def register(commands: Any, region: Region) -> None:
     )
     exporting = _command(commands, "export", "export the items of a table, as records or as items")
     exporting.set_defaults(run=lambda options, settings: _run(_export, options, settings, region))
-    exporting.add_argument(
-        "file", metavar="FILE", help="where to: a file, a folder for dynamodb-export, or - for stdout"
-    )
+    exporting.add_argument("file", metavar="FILE", help="where to: a file, a folder (dynamodb-export), or - for stdout")
     exporting.add_argument("--format", choices=FORMATS, help="the format (default: by the name's end, .jsonl or .csv)")
     exporting.add_argument("--type", metavar="TYPE", help="only items of this type; csv wants one")
     _add_parallel(exporting, "--segments", 4, "segments of the table that are scanned side by side")

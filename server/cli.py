@@ -30,11 +30,12 @@ from resolvers.operation import Request
 from resolvers.schema import Api, print_sdl
 from resolvers.sdl import compile_model
 from server.app import build_app, serve
+from server.bulk import add_bulk
 from server.demo import prepare
 from server.engine import Engine, EngineFailed, EngineMissing
 from server.maintenance import add_maintenance
 from server.settings import Settings, SettingsError, all_settings, load_settings
-from server.sweep import add_arguments, sweep
+from server.sweep import add_sweep
 
 PARTITION_READ_UNITS = 3000
 SHARD_PADDING = 1.15
@@ -86,9 +87,9 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument(
         "--item-bytes", type=int, default=400, metavar="N", help="size that every item is taken to have"
     )
-    text = "delete the objects of large values that nothing points to"
-    add_arguments(_command(commands, "sweep", _sweep, text, settings=True))
     add_maintenance(commands, _command, _on_table)
+    add_sweep(commands, _command, _on_table)
+    add_bulk(commands, _region)
     shards = commands.add_parser("shards", help="compute how many shards a hot partition needs")
     shards.set_defaults(run=_shards)
     shards.add_argument("--items", type=float, required=True, help="items of the type in the table, like 3e6")
@@ -175,13 +176,6 @@ def _shards(options: argparse.Namespace, _: Settings) -> int:
     exact = options.items * options.share / per_second
     needed = math.ceil(exact)
     print(f"{needed} shards are needed ({exact:.1f}); {math.ceil(needed * SHARD_PADDING)} leave room for uneven data")
-    return 0
-
-
-def _sweep(options: argparse.Namespace, settings: Settings) -> int:
-    transport = BotoTransport(settings.endpoint_url, _region(settings), settings.max_in_flight)
-    graph = _graph(_model(settings), transport, settings)
-    asyncio.run(sweep(graph, options.older_than, dry_run=options.dry_run))
     return 0
 
 

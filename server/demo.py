@@ -7,21 +7,22 @@ import hashlib
 import itertools
 import runpy
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
 
-from graph.client import Meter, back_off
+from graph.bulk.items import Placed, key_of
+from graph.bulk.pump import Pump
 from graph.entity import read_entity
 from graph.errors import TableMissing
 from graph.loaders import Graph
 from graph.model import Model, Table
-from graph.requests import DescribeTable, Item, PutItems
+from graph.requests import DescribeTable, Item
+from graph.sizes import item_bytes
 from graph.tables import create_table
+from server.progress import Progress
 
-BATCH_ITEMS = 25
 WRITERS = 4
 
 
@@ -59,28 +60,19 @@ async def store(graph: Graph, items: list[Item]) -> None:
     """Write items, each to the table of its type; those of a time series that are missing are made."""
     if not items:
         return
-    placed: dict[str, list[Item]] = {}
-    for item in items:
-        table, name = _home(graph.model, item)
-        if name not in placed and table.period is not None:
+    homes = [_home(graph.model, item) for item in items]
+    for table, name in dict.fromkeys(homes):
+        if table.period is not None:
             await _make(graph, table, name)
-        placed.setdefault(name, []).append(item)
-    batches = iter(
-        [
-            (name, some[start : start + BATCH_ITEMS])
-            for name, some in placed.items()
-            for start in range(0, len(some), BATCH_ITEMS)
-        ]
-    )
     progress = Progress("loading the demo's items", len(items))
-
-    async def write() -> None:
-        for name, batch in batches:
-            await _put(graph, name, batch)
-            progress.add(len(batch))
-
-    await asyncio.gather(*(write() for _ in range(WRITERS)))
+    pump = Pump(graph.model, graph, WRITERS, progress.add)
+    placed = (
+        [Placed(name, key_of(name, table.key_attributes, item), item, item_bytes(item))]
+        for (table, name), item in zip(homes, items, strict=True)
+    )
+    await pump.run(enumerate(placed, 1))
     progress.end()
+    sys.stderr.write(f"loading the demo's items: {len(items):,} in {progress.seconds:.1f} s\n")
 
 
 def _home(model: Model, item: Item) -> tuple[Table, str]:
@@ -112,43 +104,3 @@ async def _until_active(graph: Graph, name: str) -> None:
         if all(state == "ACTIVE" for state in states):
             return
         await asyncio.sleep(0.2)
-
-
-async def _put(graph: Graph, table: str, batch: list[Item]) -> None:
-    meter = Meter()
-    attempt = 0
-    left = batch
-    while left:
-        response = await graph.send(PutItems(table, tuple(left)), meter)
-        left = [entry["PutRequest"]["Item"] for entry in response.get("UnprocessedItems", {}).get(table, ())]
-        if left:
-            attempt += 1
-            await back_off(attempt, meter)
-
-
-class Progress:
-    """A line that counts up where a person looks, and nothing elsewhere until the end."""
-
-    def __init__(self, what: str, total: int) -> None:
-        self._what = what
-        self._total = total
-        self._done = 0
-        self._began = self._shown = time.monotonic()
-        self._is_seen = sys.stderr.isatty()
-
-    def add(self, count: int) -> None:
-        """Count on, and show it ten times a second at the most."""
-        self._done += count
-        now = time.monotonic()
-        if self._is_seen and (now - self._shown > 0.1 or self._done == self._total):
-            self._shown = now
-            filled = 30 * self._done // self._total
-            bar = "█" * filled + "░" * (30 - filled)
-            sys.stderr.write(f"\r{self._what} {bar} {self._done:,} of {self._total:,}")
-            sys.stderr.flush()
-
-    def end(self) -> None:
-        """Finish the line."""
-        seconds = time.monotonic() - self._began
-        start = "\n" if self._is_seen else ""
-        sys.stderr.write(f"{start}{self._what}: {self._done:,} in {seconds:.1f} s\n")

@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from graph.bulk.items import Fitting, is_ours
+from graph.bulk.items import Fitting, all_layouts, is_ours
 from graph.bulk.records import Moment, RecordReader
 from graph.bulk.written import RecordWriter, mirror_keys, unknown_nodes
 from graph.entity import Entity, read_entity
@@ -56,6 +56,7 @@ class Exported:
     written: int = 0
     unfit: int = 0
     expired: int = 0
+    versions: int = 0
     unreadable: list[str] = field(default_factory=list)
     unreadable_count: int = 0
     seconds: float = 0.0
@@ -64,11 +65,11 @@ class Exported:
         """Tell it in lines for standard error."""
         lines = [*self.unreadable]
         if self.unreadable_count:
-            lines.append(
-                f"{self.unreadable_count:,} items cannot be written as records: --format dynamodb-json has them"
-            )
+            lines.append(f"{self.unreadable_count:,} items make no record: --format dynamodb-json has them")
         if self.unfit:
             lines.append(f"{self.unfit:,} items fit no type and are left out: --format dynamodb-json has them")
+        if self.versions:
+            lines.append(f"{self.versions:,} earlier versions make no record: --format dynamodb-json has them")
         if self.expired:
             lines.append(f"{self.expired:,} items have expired and are left out")
         rate = self.written / max(self.seconds, 1e-9)
@@ -207,8 +208,7 @@ class _Pages:
         self._table = table
         self._exported = exported
         model = plan.model
-        layouts = [layout for type_ in model.items.values() for layout in type_.layouts if layout.table == table.name]
-        self._fitting = Fitting(model, layouts)
+        self._fitting = Fitting(model, (layout for layout in all_layouts(model) if layout.table == table.name))
         self._is_told = len(model.tables) > 1 and not plan.is_records
         self._writer = RecordWriter(model, RecordReader(model, Moment(datetime.now(UTC), "export")))
 
@@ -224,6 +224,8 @@ class _Pages:
                 self._exported.expired += 1
             elif entity is None:
                 self._add_unfit(kept, item)
+            elif self._plan.is_records and entity.layout is entity.type.history:
+                self._exported.versions += 1
             elif self._plan.type_name in (None, entity.type.name):
                 entities.append(entity)
                 if not self._plan.is_records:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from graph.loaders import Graph
 from graph.sweep import delete, orphans
+from server.maintenance import OnTable
+from server.settings import Settings
 
 LEAST_AGE = timedelta(hours=1)
 """Far more than a mutation takes from its first object to the item that points to it."""
@@ -27,8 +31,14 @@ def age(text: str) -> timedelta:
     return found
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
+def add_sweep(commands: Any, command: Callable[..., argparse.ArgumentParser], on_table: OnTable) -> None:
+    """Add the command to the command line."""
+
+    def run(options: argparse.Namespace, settings: Settings) -> int:
+        return on_table(settings, lambda graph: sweep(graph, options.older_than, dry_run=options.dry_run))
+
+    text = "delete the objects of large values that nothing points to"
+    parser = command(commands, "sweep", run, text, settings=True)
     parser.add_argument(
         "--older-than",
         type=age,
@@ -39,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
 
 
-async def sweep(graph: Graph, older_than: timedelta, *, dry_run: bool) -> None:
-    """Find orphans, and delete them unless it is a dry run; say so. Raises StoreError."""
+async def sweep(graph: Graph, older_than: timedelta, *, dry_run: bool) -> int:
+    """Find orphans, and delete them unless it is a dry run; say so, and give the exit code. Raises StoreError."""
     found = await orphans(graph, datetime.now(UTC) - older_than)
     for entry in found:
         sys.stdout.write(f"{entry.bucket}/{entry.key}  {entry.bytes:,} bytes  {entry.modified:%Y-%m-%d %H:%M}\n")
@@ -48,3 +58,4 @@ async def sweep(graph: Graph, older_than: timedelta, *, dry_run: bool) -> None:
         await delete(graph, found)
     done = "would be deleted" if dry_run else "deleted"
     sys.stdout.write(f"{len(found)} objects with {sum(entry.bytes for entry in found):,} bytes {done}\n")
+    return 0

@@ -80,7 +80,7 @@ class Storm:
     async def send(self, http: httpx.AsyncClient, query: str, variables: dict[str, Any]) -> dict[str, Any]:
         """Send a write until it is answered, always with the same key."""
         headers = {"Idempotency-Key": str(uuid.uuid4())}
-        give_up = self.until + 60
+        give_up, last = self.until + 60, ""
         while time.monotonic() < give_up:
             try:
                 answer = await http.post(self.url, json={"query": query, "variables": variables}, headers=headers)
@@ -96,8 +96,9 @@ class Storm:
                 self.problems.append(f"{query.split('{')[1].split('(')[0].strip()} {variables}: {body['errors']}")
                 return body
             self.tally.update(codes)
+            last = str(body["errors"])
             await asyncio.sleep(0.05)
-        raise AssertionError(f"no answer to {query} within a minute after the storm")
+        raise AssertionError(f"no answer to {query} within a minute after the storm, at last {last}")
 
     async def client(self, number: int) -> dict[str, Crate | None]:
         """Write at random until the storm is over, and give what must be there; None for what must not."""

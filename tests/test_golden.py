@@ -193,7 +193,9 @@ _TOKEN = re.compile(r"(?:\d+\.\d{3} )?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12
 
 
 def without_tokens(value: Any) -> Any:
-    """Write tokens of requests and locks, which are new each time, as one text."""
+    """Write tokens of requests and locks, which are new each time, as one text, and attributes in order of name."""
+    if isinstance(value, dict) and "Item" in value:
+        value = {**value, "Item": dict(sorted(value["Item"].items()))}
     if isinstance(value, dict):
         return {name: without_tokens(entry) for name, entry in value.items()}
     if isinstance(value, list):

@@ -31,7 +31,15 @@ type Box @node(partition: "BOX#{number}") {
   binaryThere: Base64 @blob(s3: "boxes", over: 10)
   jsonThere: JSON @blob(s3: "boxes", gzip: true, over: 0)
 }
-type Inside { colour: Colour  exact: Decimal  whole: BigInt  raw: Base64  tags: [ID!] @attribute(set: true)  at: DateTime  inner: [Inside] }
+type Inside {
+  colour: Colour
+  exact: Decimal
+  whole: BigInt
+  raw: Base64
+  tags: [ID!] @attribute(set: true)
+  at: DateTime
+  inner: [Inside]
+}
 """
 )
 FIELDS = MODEL.items["Box"].fields
@@ -45,8 +53,13 @@ def binary(content: bytes) -> str:
 # --- what is written reads back -----------------------------------------------------------------------------------
 
 NUMBERS = st.decimals(allow_nan=False, allow_infinity=False, places=6, min_value=-(10**20), max_value=10**20)
+FLOATS = st.floats(-1e9, 1e9).map(lambda number: round(number, 6))
 JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text() | st.floats(-1e9, 1e9).map(lambda x: round(x, 6)),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.text()
+    | st.floats(-1e9, 1e9).map(lambda x: round(x, 6)),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=8,
 ).filter(lambda value: value is not None)
@@ -182,6 +195,7 @@ def test_a_pointer_reads_back() -> None:
 
     assert read_pointer(pointer.attribute()) == pointer
     assert FIELDS["textThere"].read(pointer.attribute()) == pointer
+    assert FIELDS["textThere"].write(pointer) == pointer.attribute()
     assert FIELDS["textThere"].write(Stored(pointer.attribute())) == pointer.attribute()
 
 

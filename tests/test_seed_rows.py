@@ -108,8 +108,17 @@ ROWS: dict[int, Row] = {
     54: Row("a local secondary index", issue=7),
     55: Row("projections: all, keys only, a list"),
     56: Row("version control", issue=4),
-    57: Row("large items, compressed", issue=4),
-    58: Row("large items in S3", issue=4),
+    57: Row(
+        "large items, compressed",
+        ("tests/test_packing.py::test_a_value_reads_back_from_its_attribute_and_from_its_object",),
+    ),
+    58: Row(
+        "large items in S3",
+        (
+            "tests/test_blobs.py::test_a_large_value_is_an_object_and_the_item_points_to_it",
+            "tests/test_blobs.py::test_what_a_kill_between_object_and_item_has_left_is_swept",
+        ),
+    ),
     59: Row("time series", ("tests/test_time_series.py::test_a_month_without_a_table_is_empty",)),
     60: Row("distribution over partitions: reads are rows 20-22", issue=7),
     61: Row("many-to-many by an adjacency list", ("bananas/a-container-with-its-pallets-and-their-boxes",)),

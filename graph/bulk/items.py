@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,14 @@ class Placed:
     tries: int = 0
 
 
+def all_layouts(model: Model) -> Iterator[Layout]:
+    """List the shapes of all items, earlier versions among them."""
+    for type_ in model.items.values():
+        yield from type_.layouts
+        if type_.history is not None:
+            yield type_.history
+
+
 class Fitting:
     """Takes items as what they are of some layouts."""
 
@@ -59,7 +67,7 @@ class ItemReader:
     def __init__(self, model: Model, *, allow_unfit: bool = False) -> None:
         self._model = model
         self._allow_unfit = allow_unfit
-        self._fitting = Fitting(model, (layout for item in model.items.values() for layout in item.layouts))
+        self._fitting = Fitting(model, all_layouts(model))
         self._key_types = {table.name: _key_types(model, table) for table in model.tables.values()}
 
     def items(self, content: Any, table: str | None = None) -> list[Placed]:
@@ -138,8 +146,8 @@ def _key_types(model: Model, table: Table) -> dict[str, tuple[str, int, bool]]:
     """Give the type and the size of every key attribute, and whether the table itself needs it."""
     found: dict[str, tuple[str, int, bool]] = {}
     for way in table.ways:
-        for name, limit in ((way.partition_key, PARTITION_KEY_BYTES), (way.sort_key, SORT_KEY_BYTES)):
-            if name is not None:
+        for names, limit in ((way.partition_keys, PARTITION_KEY_BYTES), (way.sort_keys, SORT_KEY_BYTES)):
+            for name in names:
                 before = found.get(name, ("", limit, False))
                 found[name] = (key_type(model, table, name), min(limit, before[1]), before[2] or way is table.primary)
     return found
@@ -165,7 +173,7 @@ def _key_text(value: Mapping[str, Any]) -> str:
 
 def is_ours(item: Item, table: Table) -> bool:
     """Say whether an item is none of the user's: what mutations keep for themselves."""
-    key = item[table.primary.partition_key]
+    key = item[table.key_attributes[0]]
     return f"{OURS}receipt" in item or str(key.get("S", "")).startswith(OURS)
 
 

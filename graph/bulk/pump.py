@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from graph.bulk.items import Placed, key_of
-from graph.client import Client, Meter, back_off
+from graph.client import Meter, back_off
 from graph.errors import StoreError, Throttled
+from graph.loaders import Sender
 from graph.model import Model
 from graph.requests import PutItems
 
@@ -32,7 +33,7 @@ class Pump:
     """
 
     def __init__(
-        self, model: Model, client: Client, parallel: int, written: Callable[[int], None] = lambda count: None
+        self, model: Model, client: Sender, parallel: int, written: Callable[[int], None] = lambda count: None
     ) -> None:
         self._model = model
         self._client = client

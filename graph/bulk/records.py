@@ -16,9 +16,11 @@ from graph.bulk.values import taken
 from graph.errors import InputError
 from graph.keys import Path, Shard
 from graph.model import Field, FieldKind, ItemType, Layout, Model
+from graph.packing import Blob
 from graph.scalars import AttributeValue
 from graph.writes.defaults import initial
 from graph.writes.draft import Draft, refuse_unfit
+from graph.writes.history import version_item
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,9 @@ class RecordReader:
             table = self._model.tables[layout.table]
             name = table.name if table.period is None else table.period.name(draft.at((table.period.field,)))
             found.append(placed(table, name, item))
+            if layout.mirror == 0 and draft.type.history is not None:
+                key = draft.key(draft.type.history)
+                found.append(placed(table, name, version_item(self._model, draft, key, item)))
         return found
 
     def draft(self, record: Any, line: int = 0) -> tuple[Draft, Any]:
@@ -113,16 +118,15 @@ class RecordReader:
 
     def _values(self, type_: ItemType, record: Mapping[str, Any], line: int, problems: list[str]) -> dict[str, Any]:
         fields = self._fields[type_.name]
+        rest = record.get(ATTRIBUTES)
         values: dict[str, Any] = {}
         for name, entry in fields.items():
-            if name in record:
-                values[name] = self._value(entry, record[name], (name,), problems)
-                if values[name] is None and entry.type.required and record[name] is None:
-                    problems.append(f"`{name}` is null")
-            else:
-                values[name] = self._initial(type_, entry, line)
-                if values[name] is None and entry.type.required:
-                    problems.append(f"`{name}` is missing")
+            content = record[name] if name in record else self._initial(type_, entry, line)
+            values[name] = self._value(entry, content, (name,), problems)
+            # What lies in a bucket is given by its attribute alone.
+            is_kept = entry.blob is not None and isinstance(rest, Mapping) and rest.get(entry.attribute) is not None
+            if content is None and entry.type.required and not is_kept:
+                problems.append(f"`{name}` is {'null' if name in record else 'missing'}")
         if record.keys() - fields.keys() - {TYPENAME, ATTRIBUTES}:
             problems += _unknown(type_, record.keys() - {TYPENAME, ATTRIBUTES}, fields, ())
         return values
@@ -138,7 +142,10 @@ class RecordReader:
         if entry.kind is FieldKind.REFERENCE:
             return self._node(entry, content, at, problems)
         try:
-            return taken(self._model, entry, content, whole=whole)
+            value = taken(self._model, entry, content, whole=whole)
+            if entry.blob is not None and entry.blob.bucket is not None:
+                _refuse_large(entry.blob, value)
+            return value
         except (ValueError, ArithmeticError) as expected:
             problems.append(f"`{'.'.join(at)}` is {_short(content)}: expected {expected}")
             return None
@@ -191,6 +198,14 @@ class RecordReader:
         if key not in self._held:
             self._held[key] = tuple(dict.fromkeys(held_paths(self._model, layout, entry, target)))
         return self._held[key]
+
+
+def _refuse_large(blob: Blob, value: Any) -> None:
+    _, content = blob.pack(value)
+    if len(content) > blob.over:
+        raise ValueError(
+            f"at most {blob.over:,} bytes, for larger values lie in a bucket, and a load writes none there"
+        )
 
 
 def _is_given(node: Draft, path: Path) -> bool:

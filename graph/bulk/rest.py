@@ -10,6 +10,7 @@ from graph.entity import Entity
 from graph.errors import InputError, KeyValueError
 from graph.keys import OURS, Path, Shard
 from graph.model import Field, FieldKind, Layout, Model
+from graph.packing import Pointer
 from graph.requests import Item, key_value
 from graph.scalars import AttributeValue
 from graph.writes.draft import Draft
@@ -99,7 +100,10 @@ def _says(owner: Draft | Entity, entry: Field, kept: AttributeValue) -> bool:
             text = key_value(kept)
             named = entry.refs[value.type.name].parse(text) if isinstance(value, (Draft, Entity)) else None
             return named is not None and all(value.at(path) == part for path, part in named.items())
-        return value is not None and bool(entry.write(_canonical(entry, entry.read(kept))) == entry.write(value))
+        read = entry.read(kept)
+        if isinstance(read, Pointer):
+            return value is None
+        return value is not None and bool(entry.write(_canonical(entry, read)) == entry.write(value))
     except (ValueError, ArithmeticError):
         return False
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from graph.bulk.records import RecordReader
@@ -12,6 +12,7 @@ from graph.bulk.values import given
 from graph.entity import UNKNOWN, Entity
 from graph.keys import Path
 from graph.model import Field, FieldKind, ItemType, Layout, Model
+from graph.packing import Pointer
 from graph.requests import ItemKey
 from graph.writes.draft import Draft
 from graph.writes.stored import copied_fields
@@ -37,11 +38,14 @@ class RecordWriter:
         for entry in value_fields(entity.type):
             value = draft.values[entry.name]
             if entry.kind is FieldKind.ATTRIBUTE:
-                record[entry.name] = given(self._model, entry, value)
+                content = entity.value(entry) if entry.blob else value
+                # What a pointer points to stays where it is: the attribute is kept beside the fields.
+                record[entry.name] = None if isinstance(content, Pointer) else given(self._model, entry, content)
             else:
                 record[entry.name] = self._node(draft, entry, value, known)
         assert entity.layout is not None, "an item has a layout"
-        made, _ = self._reader.draft(record)
+        pointers = {entry.attribute: entity.wire[entry.attribute] for entry in _pointing(entity)}
+        made, _ = self._reader.draft({**record, ATTRIBUTES: pointers} if pointers else record)
         if rest := rest_of(self._model, entity.layout, entity.wire, self._reader.item(made, entity.layout)):
             record[ATTRIBUTES] = rest
         return record
@@ -87,6 +91,12 @@ class RecordWriter:
         named = [(path[1:], value)] if len(path) > 1 else [(one, value.at(one)) for one in named_paths(target)]
         for one, content in named:
             self._put(below, target, one, content)
+
+
+def _pointing(entity: Entity) -> Iterator[Field]:
+    for entry in entity.type.fields.values():
+        if entry.blob is not None and isinstance(entity.value(entry), Pointer):
+            yield entry
 
 
 class _Known:

@@ -86,7 +86,7 @@ def _move(writing: Writing, subject: Subject, guards: list[Guard]) -> None:
 
 
 def _nothing_at(writing: Writing, subject: Subject, key: ItemKey) -> Guard:
-    return absent(_entity(subject).type, key, writing.operation.now, (), Rule.UNCHANGED)
+    return absent(_entity(subject).type, key, writing.operation.now, ())
 
 
 def _put_mirror(writing: Writing, subject: Subject, layout: Layout) -> None:

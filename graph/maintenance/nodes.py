@@ -15,6 +15,7 @@ from graph.lookups import load
 from graph.maintenance.findings import Code, Finding, Mend, told
 from graph.maintenance.judging import finding
 from graph.maintenance.subjects import Subject
+from graph.maintenance.truth import as_keyed
 from graph.model import Field, FieldKind, ItemType, Model
 from graph.paging import read_first
 from graph.scalars import number_text
@@ -69,10 +70,11 @@ async def judge_nodes(
 async def _judge_node(counting: Counting, operation: Operation, subject: Subject) -> list[Finding]:
     found: list[Finding] = []
     assert subject.entity is not None
-    for entry in subject.entity.type.fields.values():
+    node = as_keyed(subject.entity)
+    for entry in node.type.fields.values():
         if entry.count is not None and entry.name not in subject.unreadable:
-            found += await _judge_counter(counting, operation, subject, subject.entity, entry)
-        elif _is_needed(entry) and not await _has_any(operation, subject.entity, entry):
+            found += await _judge_counter(counting, operation, subject, node, entry)
+        elif _is_needed(entry) and not await _has_any(operation, node, entry):
             found.append(finding(subject, Code.REQUIRED, entry.name, f"a {entry.type.named}", "nothing"))
     return found
 

@@ -16,6 +16,7 @@ from graph.maintenance.subjects import Subject
 from graph.maintenance.walk import Walk, judged, look_again
 from graph.model import Table
 from graph.requests import Item, ItemKey
+from graph.transaction import Rule
 from graph.writes.locks import Locks, Refused, break_stale, send
 from graph.writes.writing import Writing
 
@@ -96,7 +97,9 @@ class _Repair:
                     await self._send(operation, subject, wanted)
                 except Refused as refused:
                     await break_stale(operation, refused)
-                    if attempt < MAX_TRIES:
+                    # Where another item lies in the way, it will not go by being tried again.
+                    is_taken = refused.guard.rule is Rule.ABSENT and attempt > 1
+                    if attempt < MAX_TRIES and not is_taken:
                         await back_off(attempt, operation.meter)
                         continue
                 except (WriteError, KeyValueError, RequestRefused):

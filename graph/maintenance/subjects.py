@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from graph.entity import UNKNOWN, Entity, read_entity
+from graph.entity import UNKNOWN, Entity, Unknown, read_entity
 from graph.errors import KeyValueError
 from graph.keys import OURS, Path
 from graph.loaders import Operation
 from graph.lookups import by_keys
 from graph.maintenance.findings import Finding
-from graph.maintenance.truth import Truth, as_keyed, truth_of
+from graph.maintenance.truth import Truth, as_keyed, in_primary, truth_of
 from graph.model import FieldKind, Layout, Model, Table
 from graph.requests import Item, ItemKey, key_value
-from graph.sources import has_expired, read_layouts
+from graph.sources import has_expired
 from graph.writes.draft import Draft, paths_of
 from graph.writes.receipts import CONTENT
 
@@ -75,7 +75,7 @@ async def subjects_of(operation: Operation, table: Table, name: str, items: Iter
     """
     taken = [subject for item in items if (subject := _subject(operation, table, name, item)) is not None]
     typed = [subject for subject in taken if subject.entity is not None]
-    await _load_firsts(operation, table, typed)
+    await _load_firsts(operation, typed)
     await _load_nodes(operation, typed)
     await _find_mirrors(operation, typed)
     return taken
@@ -143,7 +143,7 @@ def _fits(model: Model, table: Table, item: Item) -> Iterator[Entity]:
 # --- mirrors ------------------------------------------------------------------------------------------------------
 
 
-async def _load_firsts(operation: Operation, table: Table, subjects: Sequence[Subject]) -> None:
+async def _load_firsts(operation: Operation, subjects: Sequence[Subject]) -> None:
     """Load the first items of mirrors, which say what the edge's own fields are."""
     mirrors = [subject for subject in subjects if subject.layout.mirror]
     for subject in mirrors:
@@ -151,22 +151,27 @@ async def _load_firsts(operation: Operation, table: Table, subjects: Sequence[Su
     wanted = [subject for subject in mirrors if subject.first_key is not None]
     items = await operation.items([subject.first_key for subject in wanted if subject.first_key is not None])
     for subject, item in zip(wanted, items, strict=True):
-        assert subject.first_key is not None
-        first = None if item is None else _subject(operation, table, subject.first_key[0], item)
-        if (
-            first is None
-            or first.entity is None
-            or first.draft is None
-            or first.entity.type.name != subject.layout.type_name
-        ):
-            continue
-        subject.first = first
-        # The mirror's own key says which nodes it names; all else the first item says.
-        held = {path[0] for path in subject.entity.paths} if subject.entity else set()
-        keyed = {name: value for name, value in subject.truth.values.items() if name in held and value is not None}
-        ends = {name: keyed[name] for name in keyed if isinstance(keyed[name], Entity)}
-        assert subject.draft is not None
-        subject.draft = Draft(operation.model, first.entity.type, {**first.truth.values, **ends}, subject.wire)
+        if item is not None:
+            _take_first(operation, subject, item)
+
+
+def _take_first(operation: Operation, mirror: Subject, item: Item) -> None:
+    """Judge a mirror by the first item of its edge, unless that is one of another type: then it is not judged."""
+    assert mirror.first_key is not None
+    assert mirror.draft is not None
+    type_ = mirror.draft.type
+    table = operation.model.tables[type_.layouts[0].table]
+    first = _subject(operation, table, mirror.first_key[0], item)
+    if first is None:
+        return
+    if first.entity is None or first.entity.type is not type_:
+        mirror.first_key = None
+        return
+    mirror.first = first
+    # The mirror's own key says which nodes it names; all else the first item says.
+    held = {path[0] for path in in_primary(operation.model, mirror.layout, mirror.wire)}
+    ends = {entry.name: mirror.truth.values[entry.name] for entry in type_.references if entry.name in held}
+    mirror.draft = Draft(operation.model, type_, {**first.truth.values, **ends}, mirror.wire)
 
 
 def _key_in(subject: Subject, mirror: int) -> ItemKey | None:
@@ -193,8 +198,7 @@ async def _find_mirrors(operation: Operation, subjects: Sequence[Subject]) -> No
     ]
     items = await operation.items([key for _, _, key in places])
     for (subject, layout, key), item in zip(places, items, strict=True):
-        found = None if item is None else read_layouts(operation, (layout,), item, layout.type_name)
-        subject.mirrors.append((layout, key, found is not None))
+        subject.mirrors.append((layout, key, item is not None))
 
 
 # --- nodes --------------------------------------------------------------------------------------------------------
@@ -210,8 +214,10 @@ async def _load_nodes(operation: Operation, subjects: Sequence[Subject]) -> None
     for subject in subjects:
         assert subject.draft is not None
         for name, node in _named(subject):
-            found = subject.nodes[name] = loaded[_identity(node)]
-            if found is not None:
+            found = loaded[_identity(node)]
+            if not isinstance(found, Unknown):
+                subject.nodes[name] = found
+            if isinstance(found, Entity):
                 subject.draft.values[name] = found
     for subject in subjects:
         await _deepen(operation, subject)
@@ -232,12 +238,26 @@ def _identity(node: Entity) -> Identity:
     return node.type.name, tuple(node.named.items())
 
 
-async def nodes_by_name(operation: Operation, named: Sequence[Entity]) -> list[Entity | None]:
-    """Read nodes as they lie in the table; None for one that does not exist."""
+async def nodes_by_name(operation: Operation, named: Sequence[Entity]) -> list[Entity | Unknown | None]:
+    """Read nodes as they lie in the table; None for one that does not exist, UNKNOWN where something else lies."""
     possible = [node for node in named if not _is_impossible(node)]
     found = dict(zip(map(id, possible), await by_keys(operation, possible), strict=True))
-    nodes = [found.get(id(node)) for node in named]
-    return [None if node is None else as_keyed(node) for node in nodes]
+    lost = [node for node in possible if found[id(node)] is None and node.key is not None]
+    items = await operation.items([node.key for node in lost if node.key is not None])
+    there = {id(node): _in_its_place(operation, node, item) for node, item in zip(lost, items, strict=True)}
+    nodes = [there.get(id(node)) or found.get(id(node)) for node in named]
+    return [as_keyed(node) if isinstance(node, Entity) else node for node in nodes]
+
+
+def _in_its_place(operation: Operation, named: Entity, item: Item | None) -> Entity | Unknown | None:
+    """Take the item in the place of a node as that node, should it only lack the type's name."""
+    if item is None:
+        return None
+    table = operation.model.tables[named.type.layouts[0].table]
+    entity, _ = _read(operation.model, table, item)
+    if entity is None or entity.type is not named.type:
+        return UNKNOWN
+    return None if has_expired(entity, operation.now) else entity
 
 
 def _is_impossible(node: Entity) -> bool:
@@ -260,5 +280,8 @@ async def _deepen(operation: Operation, subject: Subject) -> None:
                 further = node.reference(node.type.fields[path[depth]])
                 if not isinstance(further, Entity):
                     break
-                (node.nodes[path[depth]],) = await nodes_by_name(operation, [further])
-                node = node.nodes[path[depth]]
+                (found,) = await nodes_by_name(operation, [further])
+                if isinstance(found, Unknown):
+                    break
+                node.nodes[path[depth]] = found
+                node = found

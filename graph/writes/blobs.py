@@ -8,7 +8,7 @@ from typing import Any
 from graph.errors import InputError
 from graph.loaders import Operation
 from graph.model import ItemType
-from graph.packing import Stored
+from graph.packing import Pointer, Stored
 from graph.sources import together
 
 
@@ -22,7 +22,8 @@ async def store_blobs(
     Cost:   one PUT for each value that is too large for the table, once in an operation.
     Raises: InputError, BlobUnavailable, DeadlineExceeded.
     """
-    large = [name for name, value in values.items() if type_.fields[name].blob and not isinstance(value, Stored | None)]
+    known = Stored | Pointer | None
+    large = [name for name, value in values.items() if type_.fields[name].blob and not isinstance(value, known)]
     stored = await together([_stored(operation, type_, name, values[name], owner) for name in large])
     return {**values, **dict(zip(large, stored, strict=True))}
 

@@ -107,9 +107,8 @@ class Draft:
         found: dict[str, AttributeValue | None] = {}
         if layout.copy in changed:
             found |= self._copied(layout)
-        for name in changed:
-            field = self.type.fields[name]
-            if self._has_attribute(field):
+        for field in self.type.fields.values():
+            if field.name in changed and self._has_attribute(field):
                 found[field.attribute] = self._written(field)
         for name in keys_made_of(layout, changed):
             value = self.made_key(layout, name)

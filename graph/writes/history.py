@@ -16,10 +16,11 @@ def keep_version(writing: Writing, draft: Draft, item: Item, at: InputPath) -> N
     """Put a copy of an item under the number of its version, out of the way of every index."""
     if draft.type.history is not None:
         key = draft.key(draft.type.history)
-        writing.transaction.put(key, _version(writing.model, draft, key, item), (), at)
+        writing.transaction.put(key, version_item(writing.model, draft, key, item), (), at)
 
 
-def _version(model: Model, draft: Draft, key: ItemKey, item: Item) -> dict[str, AttributeValue]:
+def version_item(model: Model, draft: Draft, key: ItemKey, item: Item) -> dict[str, AttributeValue]:
+    """Write the copy of an item that keeps one version of it."""
     own = {field.attribute for field in draft.type.fields.values()}
     filled = draft.layouts[0].templates.keys() - own
     kept = {name: value for name, value in item.items() if name not in filled}
