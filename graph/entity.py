@@ -133,8 +133,9 @@ class Entity:
         if not isinstance(found, Entity):
             return None
         if self.layout is not None and self.layout.copy == name and not found.wire:
-            # What is too large to be copied may have been copied before it was declared so.
-            copied = {entry.attribute for entry in found.type.fields.values() if not entry.blob} & self.wire.keys()
+            # What is no longer copied, for it is large or counted, may have been before it was declared so.
+            kept = found.type.fields.values()
+            copied = {entry.attribute for entry in kept if not (entry.blob or entry.count)} & self.wire.keys()
             # Where both have a field of one attribute, the item holds its own.
             copied -= {entry.attribute for entry in self.type.fields.values()}
             return Entity(self.model, found.type, wire=self.wire, holds=frozenset(copied), named=found.named)
@@ -194,7 +195,9 @@ class Entity:
             return self.key is None or self.value(self.type.fields[self.type.version or ""]) is UNKNOWN
         field = self.type.fields[name]
         if field.kind is FieldKind.ATTRIBUTE:
-            return self.value(field) is UNKNOWN
+            # A large value is not looked into before it is selected.
+            is_held = field.blob is not None and self.holds is not None and field.attribute in self.holds
+            return not is_held and self.value(field) is UNKNOWN
         if field.kind is FieldKind.REFERENCE:
             return self.reference(field) is UNKNOWN
         relationship = self.model.relationships[self.type.name, name]

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from graph.writes.commit import Group
 
 BATCH_GET_KEYS = 100
+IN_TIME = 0.7
+"""The share of an operation's time after which a page is returned as far as it is: the rest is for its nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ class Operation:
         """The caller's key for all mutations of the operation, each by its name in the response."""
         self.group: Group | None = None
         """The mutations that become one transaction, under @transaction."""
+        self._begin = asyncio.get_running_loop().time() if meter.deadline is not None else 0.0
         self._client = client
         self._readers: set[asyncio.Task[Any] | None] = set()
         """The tasks whose requests are outstanding: what they read may lead to more keys."""
@@ -132,6 +135,11 @@ class Operation:
         self._items = _Loader(self._plan_flush)
         self._pages: dict[Query | Scan, asyncio.Future[Response]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def is_late(self) -> bool:
+        """Say whether most of the operation's time is used up: what can end early then ends."""
+        now = asyncio.get_running_loop().time()
+        return self.meter.deadline is not None and now > self._begin + IN_TIME * (self.meter.deadline - self._begin)
 
     # --- items ---
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from graph.cursor import Position, read_cursor
@@ -84,8 +85,20 @@ def _position(cursor: str | None, argument: str, connection: str, source: Source
     return position
 
 
-async def read_page(source: Source, window_: Window, *, budget: int, descending: bool = False) -> Page:
-    """Read one page; `descending` is the connection's own order.
+def never() -> bool:
+    """Have all the time there is."""
+    return False
+
+
+async def read_page(
+    source: Source,
+    window_: Window,
+    *,
+    budget: int,
+    descending: bool = False,
+    is_late: Callable[[], bool] = never,
+) -> Page:
+    """Read one page; `descending` is the connection's own order, and it ends part-filled when it `is_late`.
 
     Cost:   one item more than the page holds, which decides hasNextPage; where a filter drops items as many as it
             takes, until the page is full or about `budget` items were evaluated.
@@ -103,7 +116,7 @@ async def read_page(source: Source, window_: Window, *, budget: int, descending:
         batch = await reader.read()
         entries += batch.entries
         evaluated += batch.evaluated
-        if batch.end is None or len(entries) >= want or evaluated >= most:
+        if batch.end is None or len(entries) >= want or evaluated >= most or is_late():
             return _page(entries, batch.end, start, window_)
 
 

@@ -76,7 +76,9 @@ async def connection(
     name = fingerprint(*identity, asked.where, asked.descending, asked.in_all)
     window_ = window(arguments, operation.limits, name, source)
     budget = _budget(operation, pattern)
-    page = await read_page(source, window_, budget=budget, descending=asked.descending) if asked.wants_page else None
+    page = None
+    if asked.wants_page:
+        page = await read_page(source, window_, budget=budget, descending=asked.descending, is_late=operation.is_late)
     entries = [] if page is None else page.entries
     edges = [Edge(name, entry.position, entry.entity, target(pattern.end, entry.entity)) for entry in entries]
     if parent is not None and isinstance(pattern, Relationship):

@@ -14,7 +14,7 @@ import orjson
 
 from graph.bulk.items import Placed, key_of
 from graph.bulk.pump import Pump
-from graph.entity import read_entity
+from graph.entity import every_layout, read_entity
 from graph.errors import TableMissing
 from graph.loaders import Graph
 from graph.model import Model, Table
@@ -78,7 +78,7 @@ async def store(graph: Graph, items: list[Item]) -> None:
 def _home(model: Model, item: Item) -> tuple[Table, str]:
     """Name the table of the type that an item fits; an item of no type goes to the first one."""
     for type_ in model.items.values():
-        for layout in type_.layouts:
+        for layout in every_layout(type_):
             entity = read_entity(model, layout, item)
             if entity is not None and entity.key is not None:
                 return model.tables[layout.table], entity.key[0]

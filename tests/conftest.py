@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import runpy
 from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -129,7 +130,7 @@ def serve(transport: BotoTransport) -> Serve:
 def apart(sdl: str, number: int) -> str:
     """Give every table but the first a name that no other test's table has; the first one is named by the caller."""
     for name in list(compile_model(sdl).tables)[1:]:
-        sdl = sdl.replace(f'"{name}"', f'"table-{number}-{name}"')
+        sdl = re.sub(rf'((?:name|table): )"{re.escape(name)}"', rf'\1"table-{number}-{name}"', sdl)
     return sdl
 
 

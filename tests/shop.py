@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from graph.loaders import Limits
 from graph.maintenance.findings import Finding
 from graph.maintenance.repair import Outcome, Wish, repair
 from graph.maintenance.verify import verify
@@ -60,15 +61,19 @@ FILL = """mutation {
   s1: createShop(input: { number: "1", name: "Bread", city: "Ulm", owner: { number: "1" } }) { shop { number } }
   s2: createShop(input: { number: "2", name: "Cakes", city: "Bonn", founded: "1999-01-02" }) { shop { number } }
   j1: createJob(input: { shop: { number: "1" }, person: { number: "1" }, hours: 10 }) { job { hours } }
-  j2: createJob(input: { shop: { number: "1" }, person: { number: "2" }, hours: 20, since: "2001-02-03" }) { job { hours } }
+  j2: createJob(input: { shop: { number: "1" }, person: { number: "2" }, hours: 20, since: "2001-02-03" }) {
+    job { hours }
+  }
   j3: createJob(input: { shop: { number: "2" }, person: { number: "2" } }) { job { hours } }
-  n1: createNote(input: { shop: { number: "1" }, number: "1", text: "Hello", about: { number: "2" } }) { note { text } }
+  n1: createNote(input: { shop: { number: "1" }, number: "1", text: "Hello", about: { number: "2" } }) {
+    note { text }
+  }
 }"""
 
 
 async def shop(serve: Serve) -> Served:
     """Serve a shop that its mutations have filled."""
-    served = await serve(SHOP)
+    served = await serve(SHOP, limits=Limits())
     await served.data(FILL)
     return served
 

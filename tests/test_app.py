@@ -72,6 +72,20 @@ async def client_of(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
+async def test_the_idempotency_key_of_the_header_reaches_the_operation() -> None:
+    asked: list[Request] = []
+
+    async def execute(request: Request) -> Response:
+        asked.append(request)
+        return await hello(request)
+
+    async with client_of(build_app(ScriptedApi(execute), Settings())) as client:
+        await client.post("/graphql", json=HELLO, headers={"Idempotency-Key": "one"})
+        await client.post("/graphql", json=HELLO)
+
+    assert [request.idempotency_key for request in asked] == ["one", None]
+
+
 # Pages
 
 

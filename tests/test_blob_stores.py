@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 
 from graph.blobs import BlobStore, FolderStore, S3Store
 from graph.errors import BlobUnavailable
+from tests.blobs import MODEL, SCAN, created, read
+from tests.conftest import Serve
 from tests.s3 import Buckets, running_s3
 
 KEY = "Document/0a1b/scan/1"
@@ -173,6 +176,23 @@ async def test_a_fault_of_the_server_is_tried_again(s3: Buckets) -> None:
 
     assert s3.asked == [f"PUT /scans/{KEY}"] * 3
     assert s3.objects["scans"] == {KEY: b"x"}
+    store.close()
+
+
+async def test_large_values_go_to_s3_and_come_back(s3: Buckets, serve: Serve) -> None:
+    served = await serve(MODEL)
+    store = served.graph.blobs = S3Store()
+
+    assert (await created(served, scan=SCAN))["scan"] == SCAN
+
+    (key,) = s3.objects["scans"]
+    assert s3.objects["scans"][key] == base64.b64decode(SCAN)
+    assert s3.asked == [f"PUT /scans/{key}"]
+    assert (await read(served))["scan"] == SCAN
+    assert s3.asked[1:] == [f"GET /scans/{key}"]
+    s3.objects["scans"].clear()
+    error = await served.error('{ document(number: "1") { scan } }')
+    assert error["extensions"]["code"] == "BLOB_MISSING"
     store.close()
 
 

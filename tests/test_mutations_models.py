@@ -203,8 +203,8 @@ class Step:
             old = target.values.get(name)
             if name == "tags":
                 found[name] = frozenset(old or ()) - frozenset(words)
-            else:
-                found[name] = [word for word in old or [] if word not in words]
+            elif old is not None:
+                found[name] = [word for word in old if word not in words]
         return found
 
     def _delete(self) -> str:
@@ -280,10 +280,10 @@ async def test_any_mutations_leave_the_table_as_it_must_be(serve: Serve, world: 
         wrong = differences(world, list(found.values()))
         assert wrong == [], f"{wrong} {body} {said}"
         if step.codes:
-            assert {one[0] for one in codes(body).values()} & step.codes, (body, said)
+            assert {one[0] for one in codes(body).values()} & step.codes, f"{step.codes} {body} {said}"
             assert found == before, said
         else:
-            assert "errors" not in body, (body, said)
+            assert "errors" not in body, f"{body} {said}"
             if step.result is not None:
                 payload = in_order(body["data"]["done"][step.kind.name.lower()])
                 assert payload == answer(step.result, world), said

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from graph import errors
+from graph.maintenance.findings import NEVER_MENDED, Code
 from graph.patterns import access_patterns
 from resolvers.schema import ERROR_CODES
 from resolvers.sdl import compile_model
@@ -48,7 +49,17 @@ def expected_tables() -> dict[str, str]:
             ("flag", "variable", "default", "what"),
             [(f"`{one.flag}`", f"`{one.variable}`", f"`{one.default}`", one.doc) for one in all_settings()],
         ),
+        "findings": _rows(
+            ("code", "what is wrong", "`repair`"),
+            [(f"`{code.name}`", code.value, _repair(code)) for code in Code],
+        ),
     }
+
+
+def _repair(code: Code) -> str:
+    if code is Code.DANGLING:
+        return "deletes the edge, with `--delete-dangling`"
+    return "leaves it" if code in NEVER_MENDED else "mends it"
 
 
 def pattern_table(schema: Path) -> str:
@@ -66,7 +77,7 @@ def _rows(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return "\n".join(["| " + " | ".join(row) + " |" for row in (head, ("---",) * len(head), *rows)])
 
 
-@pytest.mark.parametrize("name", ["access patterns", "errors", "settings"])
+@pytest.mark.parametrize("name", ["access patterns", "errors", "settings", "findings"])
 def test_generated_tables_are_fresh(name: str, request: pytest.FixtureRequest) -> None:
     wanted = expected_tables()[name]
     if request.config.getoption("--update-golden"):

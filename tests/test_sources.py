@@ -11,11 +11,15 @@ from typing import Any
 import orjson
 import pytest
 
+from graph.client import Meter, Response
 from graph.cursor import Position, write_cursor
+from graph.errors import DeadlineExceeded
 from graph.loaders import Graph, Limits
 from graph.requests import BatchGetItem, Query, Request, Scan
+from resolvers.operation import Request as OperationRequest
 from resolvers.schema import Api
 from resolvers.sdl import compile_model
+from tests.clock import now, run
 from tests.conftest import Served
 from tests.fleet import DAYS, FLEET, Loading, World
 from tests.memory import Memory
@@ -277,6 +281,43 @@ async def test_a_merge_under_a_filter_keeps_to_the_read_budget_and_goes_on() -> 
 
     assert [edge["node"]["crate"]["number"] for edge in met] == ["0599"]
     assert 600 / (3 * limits.read_budget) <= pages <= 3 * 600 / limits.read_budget
+
+
+@dataclass
+class Slow:
+    """A store that takes a second for every request, and refuses what comes too late."""
+
+    memory: Memory
+
+    async def send(self, request: Request, meter: Meter) -> Response:
+        await asyncio.sleep(1)
+        if meter.deadline is not None and now() > meter.deadline:
+            raise DeadlineExceeded("too late")
+        return await self.memory.send(request, meter)
+
+
+def test_a_page_under_a_filter_ends_part_filled_when_time_runs_out() -> None:
+    asked = laden(600)
+    asked.memory.page_items = 10
+    where = {"weight": {"eq": 599}}
+
+    async def walk() -> tuple[list[Any], int]:
+        api = Api(Graph(asked.served.graph.model, Slow(asked.memory)), timeout_secs=10)
+        met: list[Any] = []
+        cursor, pages = None, 0
+        while True:
+            body = (await api.execute(OperationRequest(DOCKED, {"first": 5, "after": cursor, "where": where}))).body
+            page = body["data"]["byState"]
+            met += page["edges"]
+            pages += 1
+            if not page["pageInfo"]["hasNextPage"]:
+                return met, pages
+            cursor = page["pageInfo"]["endCursor"]
+
+    met, pages = run(walk())
+
+    assert [edge["node"]["crate"]["number"] for edge in met] == ["0599"]
+    assert pages > 1
 
 
 # --- a path -------------------------------------------------------------------------------------------------------

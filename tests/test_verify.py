@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,7 @@ from graph.maintenance.findings import same
 from graph.maintenance.repair import Outcome
 from graph.requests import Item, PutItems
 from server.cli import main
-from server.engine import Engine
-from tests.conftest import BANANAS, ROOT, Serve, Served, example_items
+from tests.conftest import BANANAS, ROOT, Serve, Served, example_items, make_table
 from tests.shop import SHOP, brief, changed, found, repaired, shop, write
 from tests.written import item, n, s, stored
 
@@ -318,15 +319,122 @@ async def test_nothing_is_written_and_the_cost_is_told(filled: Served) -> None:
 # --- the command --------------------------------------------------------------------------------------------------
 
 
+ITEMS = [
+    item("PERSON#1", "person", kind="Person", name="Ann", data="ann"),
+    item("SHOP#1", "shop", kind="Shop", name="Bread", city="Ulm", shard="3", data="Ulm#Bread", staff=1, hours=5),
+    item("SHOP#1", "PERSON#1", kind="Job", name="Ann", shard="0", data="ann", hours=5),
+    item("PERSON#1", "SHOP#1", kind="Job", name="Bread", city="Ulm", shard="1", data="ann", hours=5),
+]
+WRONG = [
+    item("SHOP#2", "shop", kind="Shop", name="Cakes", city="Bonn", shard="9", data="Bonn#Cakes", staff=3),
+    item("SHOP#2", "PERSON#9", kind="Job", shard="0"),
+    item("lost\n", "found", kind="Thing"),
+]
+
+
+Command = Callable[..., tuple[int, list[str], str]]
+
+
 @pytest.fixture
-def schema(tmp_path: Path) -> Path:
+def command(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """Run a command on a new table of these items, or on the same again: its exit code, lines and complaints."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "local")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "local")
     path = tmp_path / "schema.graphql"
     path.write_text(SHOP)
-    return path
+    table = f"shop-{uuid.uuid4()}"
+
+    def run(*arguments: str, items: list[Item] | None = None) -> tuple[int, list[str], str]:
+        if items is not None:
+            make_table(engine, table, SHOP, items)
+        capsys.readouterr()
+        where = ("--schema", str(path), "--table", table, "--endpoint-url", engine)
+        code = main([arguments[0], *where, *arguments[1:]])
+        captured = capsys.readouterr()
+        return code, captured.out.splitlines(), captured.err
+
+    return run
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list[str], str]:
-    """Run a command and give its exit code, the lines of its output and its complaints."""
-    code = main(list(arguments))
-    captured = capsys.readouterr()
-    return code, captured.out.splitlines(), captured.err
+def test_verify_of_a_clean_table_is_silent_and_ends_with_0(command: Command) -> None:
+    code, out, err = command("verify", "--segments", "2", items=ITEMS)
+
+    assert (code, out) == (0, [])
+    assert err.splitlines()[0] == "verify: nothing is wrong"
+    assert re.search(r"^4 items in \d+\.\d s, [\d,]+ items/s$", err, re.MULTILINE)
+    assert re.search(r"^cost: \d+ requests, \d+\.\d read units$", err, re.MULTILINE)
+
+
+def test_verify_writes_one_line_for_each_finding_and_ends_with_1(command: Command) -> None:
+    code, out, err = command("verify", items=[*ITEMS, *WRONG])
+
+    assert code == 1
+    assert [" ".join(line.split(" ")[:1]) for line in sorted(out)] == [
+        "DANGLING",
+        "MIRROR_MISSING",
+        "NO_TYPE",
+        "STALE_KEY",
+        "WRONG_COUNT",
+    ]
+    assert "1 DANGLING, 1 MIRROR_MISSING, 1 NO_TYPE, 1 STALE_KEY, 1 WRONG_COUNT" in err
+    (count,) = [line for line in out if line.startswith("WRONG_COUNT")]
+    assert count.endswith("SHOP#2 / shop Shop.staff: expected 1, found 3")
+
+
+def test_verify_writes_json_lines(command: Command) -> None:
+    _, out, _ = command("verify", "--json", items=[*ITEMS, *WRONG])
+
+    told = {entry.pop("code"): entry for entry in map(json.loads, out)}
+    assert told["WRONG_COUNT"].pop("table").startswith("shop-")
+    assert told["WRONG_COUNT"] == {
+        "key": {"pk": {"S": "SHOP#2"}, "sk": {"S": "shop"}},
+        "type": "Shop",
+        "field": "staff",
+        "expected": "1",
+        "found": "3",
+    }
+    assert (told["NO_TYPE"]["type"], told["NO_TYPE"]["field"]) == (None, None)
+
+
+def test_repair_mends_what_verify_finds(command: Command) -> None:
+    code, out, err = command("repair", "--dry-run", items=[*ITEMS, *WRONG])
+    assert (code, len(out)) == (1, 5)
+    assert "1 STALE_KEY would mend" in err
+    assert "write units" not in err
+
+    code, out, err = command("repair", "--only", "STALE_KEY,WRONG_COUNT")
+    assert code == 1
+    assert sorted(line.split(":")[0] for line in out) == ["left", "left", "left", "mended", "mended"]
+    assert re.search(r"read units and \d+\.\d write units$", err, re.MULTILINE)
+
+    code, out, _ = command("repair", "--delete-dangling", "--json")
+    outcomes = {entry["code"]: entry["outcome"] for entry in map(json.loads, out)}
+    assert outcomes == {"MIRROR_MISSING": "left", "DANGLING": "mended", "NO_TYPE": "left"}
+
+    code, out, _ = command("verify")
+    assert (code, [line.split(" ")[0] for line in out]) == (1, ["NO_TYPE"])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["verify", "--segments", "0"], id="no-segments"),
+        pytest.param(["verify", "--segments", "many"], id="segments-of-letters"),
+        pytest.param(["repair", "--only", "STALE_KEY,NONSENSE"], id="an-unknown-code"),
+        pytest.param(["verify", "--dry-run"], id="verify-never-writes"),
+    ],
+)
+def test_misuse_ends_with_2(command: Command, arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command(*arguments)
+
+    assert ended.value.code == 2
+
+
+def test_a_table_that_does_not_exist_is_said_and_ends_with_1(command: Command) -> None:
+    code, out, err = command("verify")
+
+    assert (code, out) == (1, [])
+    assert "--table" in err

@@ -38,6 +38,7 @@ def items() -> Iterator[Item]:
 def _place(random: Random, country: str, path: str) -> Item:
     opened = (FIRST - timedelta(days=random.randrange(4000))).date().isoformat()
     item = _item(country=country, path=path, name=path.rpartition("#")[2], opened=opened, chain=random.choice(CHAINS))
+    item["sensorCount"] = {"N": str(len(KINDS))}
     if random.random() < 0.2:
         item |= _item(inspector="Ida", complainedOn="2023-03-15", complaint="The freezer hums.")
     return item

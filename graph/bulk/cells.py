@@ -63,7 +63,8 @@ def _fields_behind(model: Model, entry: Field, record: Any) -> Mapping[str, Fiel
 def record_of(model: Model, type_: ItemType | None, paths: Sequence[Path], row: Sequence[str]) -> dict[str, Any]:
     """Read a row as a record.
 
-    An empty cell is null; that of a field which must have a value is as if the column were not there.
+    An empty cell is null; that of a field which must have a value, or of a field of another type, is as if the column
+    were not there.
     Raises: ValueError with the reason when a cell cannot be read.
     """
     record = _nested(paths, row)
@@ -91,8 +92,8 @@ def _read_cell(record: dict[str, Any], path: Path, entry: Field | None) -> None:
         below = below[name]
     name, text = path[-1], below[path[-1]]
     if text is None:
-        is_filled = len(path) == 1 and entry is not None and entry.type.required
-        if is_filled or path == (ATTRIBUTES,):
+        # A column of another type has nothing in this row.
+        if entry is None or (len(path) == 1 and entry.type.required):
             del below[name]
     elif entry is not None or path == (ATTRIBUTES,):
         below[name] = _value(".".join(path), entry, text)
@@ -116,12 +117,13 @@ def _without_blank_nodes(type_: ItemType | None, record: dict[str, Any]) -> dict
     for name, value in record.items():
         entry = None if type_ is None else type_.fields.get(name)
         if entry is not None and entry.kind is FieldKind.REFERENCE:
-            record[name] = _or_none(value)
+            record[name] = _pruned(value) or None
     return record
 
 
-def _or_none(value: Any) -> Any:
+def _pruned(value: Any) -> Any:
+    """Take a node without a value for None, and leave out those without so much as a column."""
     if not isinstance(value, dict):
         return value
-    below = {name: _or_none(one) for name, one in value.items()}
-    return None if all(one is None for one in below.values()) else below
+    below = {name: found for name, one in value.items() if (found := _pruned(one)) != {}}
+    return None if below and all(one is None for one in below.values()) else below

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 from graph.entity import UNKNOWN, Entity
@@ -16,7 +15,7 @@ from graph.transaction import shown
 from graph.updates import Update
 from graph.writes.draft import Draft, paths_of, ref_text, written
 from graph.writes.guards import LOCK
-from graph.writes.locks import LEASE_SECS
+from graph.writes.locks import LEASE_SECS, is_stale
 from graph.writes.stored import copied_fields
 
 
@@ -73,15 +72,6 @@ def _lock(subject: Subject) -> Iterator[Finding]:
         mend = Mend(Update(remove=frozenset((LOCK,))))
         expected = f"no lock, or one of the last {LEASE_SECS:.0f} seconds"
         yield finding(subject, Code.STALE_LOCK, LOCK, expected, told(lock), mend)
-
-
-def is_stale(lock: AttributeValue) -> bool:
-    """Say whether the owner of a lock has let its time go by; what is not our lock has no owner."""
-    since, _, _ = str(lock.get("S", "")).partition(" ")
-    try:
-        return time.time() - float(since) > LEASE_SECS
-    except ValueError:
-        return True
 
 
 def _own(subject: Subject) -> Iterator[Finding]:

@@ -53,8 +53,10 @@ def _update(mends: Sequence[Mend]) -> Update:
 
 
 def _entity(subject: Subject) -> Entity:
+    """Give the item as it lies there, whatever it was taken for."""
     assert subject.entity is not None, "what fits no type is never mended"
-    return subject.entity
+    entity = subject.entity
+    return Entity(entity.model, entity.type, layout=entity.layout, wire=subject.wire, holds=None)
 
 
 def _draft(subject: Subject) -> Draft:

@@ -176,12 +176,15 @@ def patched(old: Draft, patch: Patch) -> dict[str, Any]:
         total = Decimal(str(value or 0)) + Decimal(str(delta))
         assert entry.scalar is not None
         values[name] = entry.scalar.check(total)
+    # What is not there stays so where nothing is put in or taken out, as DynamoDB has it.
     for name, entries in patch.append.items():
         known = old.values.get(name) or []
         is_set = old.type.fields[name].is_set
-        values[name] = known + [entry for entry in entries if not (is_set and entry in known)]
+        new = [entry for entry in entries if not (is_set and entry in known)]
+        values[name] = known + new if new else old.values.get(name)
     for name, entries in patch.discard.items():
-        values[name] = [entry for entry in old.values.get(name) or [] if entry not in entries]
+        known = old.values.get(name)
+        values[name] = known and [entry for entry in known if entry not in entries]
     return values
 
 

@@ -14,10 +14,11 @@ from typing import Any
 
 from graph.entity import Entity
 from graph.errors import DeadlineExceeded, GraphError, InputPath, TransactionCancelled, Unavailable
-from graph.expressions import Compare
+from graph.expressions import Compare, value_of
 from graph.loaders import Operation
 from graph.model import ItemType
 from graph.requests import ItemKey
+from graph.scalars import AttributeValue
 from graph.transaction import Guard, Rule, Transaction
 from graph.updates import Update
 from graph.writes.guards import LOCK, blamed, locked, name_of, present, unlocked
@@ -97,11 +98,19 @@ async def send(operation: Operation, transaction: Transaction) -> None:
 
 async def break_stale(operation: Operation, refused: Refused) -> None:
     """Take away a lock whose owner has not come back for it."""
-    lock = refused.item.get(LOCK, {}).get("S", "")
-    since, _, _ = lock.partition(" ")
-    if since and time.time() - float(since) > LEASE_SECS:
+    lock = refused.item.get(LOCK)
+    if lock is not None and is_stale(lock):
         transaction = Transaction()
-        still = Guard(Rule.UNCHANGED, Compare(LOCK, "=", ("S", lock)), refused.guard.name)
+        still = Guard(Rule.UNCHANGED, Compare(LOCK, "=", value_of(lock)), refused.guard.name)
         transaction.update(refused.key, Update(remove=frozenset((LOCK,))), [still])
         with suppress(Refused):
             await send(operation, transaction)
+
+
+def is_stale(lock: AttributeValue) -> bool:
+    """Say whether the owner of a lock has let its time go by; what is no lock of ours has no owner."""
+    since, _, _ = str(lock.get("S", "")).partition(" ")
+    try:
+        return time.time() - float(since) > LEASE_SECS
+    except ValueError:
+        return True

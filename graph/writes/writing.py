@@ -169,20 +169,25 @@ class Writing:
         A node that is gone counts nothing.
         """
         deltas: dict[tuple[ItemKey, str], Decimal] = {}
-        nodes: dict[ItemKey, Draft | Entity] = {}
-        for draft, sign in ((before, -1), (after, 1)):
-            for share in shares(self.model, draft) if draft else ():
+        nodes: dict[ItemKey, tuple[ItemType, Rule]] = {}
+        now = list(shares(self.model, after)) if after else []
+        for share in now:
+            key = await self.key_of(share.node, at)
+            nodes[key] = share.node.type, Rule.PRESENT
+            deltas[key, share.field.attribute] = share.amount
+        for share in shares(self.model, before) if before else ():
+            if any(share.node is one.node for one in now) or await self._is_there(share.node):
                 key = await self.key_of(share.node, at)
-                nodes[key] = share.node
+                nodes.setdefault(key, (share.node.type, Rule.UNCHANGED))
                 place = key, share.field.attribute
-                deltas[place] = deltas.get(place, Decimal(0)) + sign * share.amount
+                deltas[place] = deltas.get(place, Decimal(0)) - share.amount
         for (key, attribute), delta in deltas.items():
-            if delta and (after is not None or await self._is_there(key)):
-                guards = [present(nodes[key].type, key, self.operation.now, at, Rule.UNCHANGED)]
-                self.transaction.count(key, attribute, delta, guards)
+            if delta:
+                type_, rule = nodes[key]
+                self.transaction.count(key, attribute, delta, [present(type_, key, self.operation.now, at, rule)])
 
-    async def _is_there(self, key: ItemKey) -> bool:
-        return (await self.operation.items([key]))[0] is not None
+    async def _is_there(self, node: Draft | Entity) -> bool:
+        return isinstance(node, Draft) or (await by_keys(self.operation, [node]))[0] is not None
 
     # --- required relationships ---
 
