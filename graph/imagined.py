@@ -6,6 +6,7 @@ Every key that is asked for exists, every list holds the same number of items, a
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from itertools import chain, product
@@ -16,14 +17,29 @@ from graph.client import Meter, Response
 from graph.expressions import AllOf, AnyOf, Between, Compare, Condition, Function
 from graph.keys import AFTER_ALL, KeyValue, Literal, Path, Shard, Template, shard_path
 from graph.model import Field, FieldKind, Index, Layout, Model, Projection, Table
-from graph.requests import BatchGetItem, GetItem, Item, KeyAttributes, Query, Request, Scan, key_attribute, key_value
+from graph.requests import (
+    Action,
+    BatchGetItem,
+    GetItem,
+    Item,
+    KeyAttributes,
+    Query,
+    Request,
+    Scan,
+    TransactWriteItems,
+    key_attribute,
+    key_value,
+)
 from graph.scalars import DATE, DATE_TIME, AttributeValue, Scalar
+from graph.sizes import item_bytes
 
 READ_UNIT_BYTES = 4096
+WRITE_UNIT_BYTES = 1024
+KINDS = ("read", "write")
 
 
 class ImaginedTable:
-    """Stands where the client stands.
+    """Stands where the client stands; what a mutation creates is not there before, whatever it reads.
 
     `length` is how many items every list holds, `item_bytes` how large an item is taken to be for the read units.
     """
@@ -33,11 +49,16 @@ class ImaginedTable:
         self._length = length
         self._item_bytes = item_bytes
         self.sent: list[tuple[Request, float]] = []
-        """Every request, and the read units that it would take, eventually consistent."""
+        """Every request, and the units that it would take: of reading, or of writing for a transaction."""
+
+    is_imagined = True
 
     async def send(self, request: Request, meter: Meter) -> Response:
-        """Answer a read."""
+        """Answer a read, or take a transaction as done."""
         meter.requests.append(request)
+        if isinstance(request, TransactWriteItems):
+            self.sent.append((request, sum(map(self._write_units, request.actions))))
+            return {}
         if isinstance(request, GetItem):
             found = self._at(request.table, request.key)
             self._note(request, self._units(1))
@@ -56,7 +77,12 @@ class ImaginedTable:
         return response
 
     def _note(self, request: Request, units: float) -> None:
-        self.sent.append((request, units))
+        self.sent.append((request, units * (2 if getattr(request, "consistent", False) else 1)))
+
+    def _write_units(self, action: Action) -> int:
+        """Count two units for each kilobyte, as a transaction does; those of indexes come on top."""
+        size = self._item_bytes if action.item is None else item_bytes(action.item)
+        return 2 * max(1, ceil(size / WRITE_UNIT_BYTES))
 
     def _units(self, items: int) -> float:
         return max(1, ceil(items * self._item_bytes / READ_UNIT_BYTES)) / 2
@@ -277,20 +303,28 @@ def _type_in(condition: Condition | None, attribute: str | None) -> str | None:
 
 
 def explanation(table: ImaginedTable, length: int, item_bytes: int) -> str:
-    """Write down what was sent: equal shapes once, with how often they occur, and the sum of the read units."""
-    shapes: dict[str, list[float]] = {}
+    """Write down what was sent: equal shapes once, with how often they occur, and the sum of their units."""
+    shapes: dict[tuple[str, str], list[float]] = {}
     for request, units in table.sent:
-        shapes.setdefault(_shape(request), []).append(units)
-    lines = [f"{len(units):>5} x {shape}  ({sum(units):g} read units)" for shape, units in shapes.items()]
-    total = sum(units for _, units in table.sent)
+        shapes.setdefault((_shape(request), _kind(request)), []).append(units)
+    lines = [f"{len(units):>5} x {shape}  ({sum(units):g} {kind} units)" for (shape, kind), units in shapes.items()]
+    read, written = (sum(units for request, units in table.sent if _kind(request) == kind) for kind in KINDS)
+    how = f"{written:g} write units without those of indexes" if written else "eventually consistent"
     assumed = f"if every list holds {length} items of {item_bytes} bytes"
-    return "\n".join([*lines, f"{len(table.sent):>5} requests, {total:g} read units, eventually consistent, {assumed}"])
+    return "\n".join([*lines, f"{len(table.sent):>5} requests, {read:g} read units, {how}, {assumed}"])
+
+
+def _kind(request: Request) -> str:
+    return KINDS[isinstance(request, TransactWriteItems)]
 
 
 def _shape(request: Request) -> str:
     """Write a request with what differs between its likes cut off: the values of keys."""
     if isinstance(request, GetItem):
         return f"GetItem {', '.join(name for name, _ in request.key)}"
+    if isinstance(request, TransactWriteItems):
+        verbs = Counter(action.verb for action in request.actions)
+        return f"TransactWriteItems of {', '.join(f'{count} {verb}' for verb, count in verbs.items())}"
     if isinstance(request, BatchGetItem):
         return f"BatchGetItem of {len(request.keys)} keys"
     if not isinstance(request, Query):

@@ -248,6 +248,11 @@ class Operation:
                 await back_off(attempt, self.meter)
         return found
 
+    @property
+    def is_imagined(self) -> bool:
+        """Say whether the operation is only explained: every item that it could ask for is there."""
+        return bool(getattr(self._client, "is_imagined", False))
+
     def reads_consistently(self, index: Index) -> bool:
         """Say whether a Query of an index is to be consistent: a global index is always a little behind."""
         return self.consistent and (index.name is None or index.local)

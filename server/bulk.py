@@ -144,11 +144,11 @@ def _plan(model: Model, path: Path, options: argparse.Namespace, settings: Setti
     is_spooled = options.file == "-"
     kept = options.checkpoint or (None if is_spooled else path.with_name(path.name + ".loading"))
 
-    def reader(moment: Moment) -> Read:
+    def reader(moment: Moment, again: bool) -> Read:
         if lines.kind == RECORDS:
             return RecordReader(model, moment, options.type).items
         items = ItemReader(model, allow_unfit=options.allow_unfit)
-        return lambda content, _: items.items(content)
+        return lambda content, _: items.again(content) if again else items.items(content)
 
     return Plan(
         model,
@@ -168,6 +168,7 @@ def _plan(model: Model, path: Path, options: argparse.Namespace, settings: Setti
         options.parallel,
         options.skip_refused,
         options.refused,
+        Path(kept.parent if kept else path.parent) if lines.kind == RECORDS else None,
     )
 
 

@@ -56,7 +56,6 @@ class Exported:
     written: int = 0
     unfit: int = 0
     expired: int = 0
-    versions: int = 0
     unreadable: list[str] = field(default_factory=list)
     unreadable_count: int = 0
     seconds: float = 0.0
@@ -68,8 +67,6 @@ class Exported:
             lines.append(f"{self.unreadable_count:,} items make no record: --format dynamodb-json has them")
         if self.unfit:
             lines.append(f"{self.unfit:,} items fit no type and are left out: --format dynamodb-json has them")
-        if self.versions:
-            lines.append(f"{self.versions:,} earlier versions make no record: --format dynamodb-json has them")
         if self.expired:
             lines.append(f"{self.expired:,} items have expired and are left out")
         rate = self.written / max(self.seconds, 1e-9)
@@ -224,8 +221,6 @@ class _Pages:
                 self._exported.expired += 1
             elif entity is None:
                 self._add_unfit(kept, item)
-            elif self._plan.is_records and entity.layout is entity.type.history:
-                self._exported.versions += 1
             elif self._plan.type_name in (None, entity.type.name):
                 entities.append(entity)
                 if not self._plan.is_records:

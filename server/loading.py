@@ -6,10 +6,11 @@ import asyncio
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Any
 
 import orjson
@@ -39,12 +40,15 @@ class Plan:
 
     model: Model
     lines: Lines
-    reader: Callable[[Moment], Read]
+    reader: Callable[[Moment, bool], Read]
+    """Makes what reads a line; the second argument says that all lines have been checked before."""
     checkpoint: Checkpoint
     identity: Mapping[str, Any]
     parallel: int = 8
     skip_refused: bool = False
     refused: Path | None = None
+    spool: Path | None = None
+    """A folder for the items that the first pass makes of records, so that the second need not make them again."""
 
 
 @dataclass(slots=True)
@@ -75,13 +79,19 @@ async def load(plan: Plan, client: Client) -> Outcome:
 
     Raises: InputError when the input cannot be read, StoreError when DynamoDB does not do what is asked.
     """
+    with ExitStack() as stack:
+        spool = None if plan.spool is None else stack.enter_context(TemporaryFile(dir=plan.spool))
+        return await _load(plan, client, spool)
+
+
+async def _load(plan: Plan, client: Client, spool: IO[bytes] | None) -> Outcome:
     state = plan.checkpoint.read(plan.identity)
     outcome = Outcome(resumed_behind=state.line if state else 0)
     if state is None:
         if plan.checkpoint.exists:
             _say("the checkpoint is of another input, or of another way to load it: beginning anew")
         state = State(plan.identity, uuid.uuid4().hex, datetime.now(UTC).isoformat(), 0)
-        checked = _check(plan, _read(plan, state))
+        checked = _check(plan, _read(plan, state), spool)
         outcome.refused, state.total = checked.refused, checked.items
         if checked.refused and not plan.skip_refused:
             return outcome
@@ -89,21 +99,22 @@ async def load(plan: Plan, client: Client) -> Outcome:
         plan.checkpoint.write(state)
     else:
         _say(f"going on behind line {state.line:,}: all up to there is written")
-    await _write(plan, client, state, outcome)
+        spool = None
+    await _write(plan, client, state, outcome, spool)
     plan.checkpoint.remove()
     outcome.is_written = True
     return outcome
 
 
-def _read(plan: Plan, state: State) -> Read:
-    return plan.reader(Moment(datetime.fromisoformat(state.began), state.seed))
+def _read(plan: Plan, state: State, *, again: bool = False) -> Read:
+    return plan.reader(Moment(datetime.fromisoformat(state.began), state.seed), again)
 
 
 # --- the first pass -----------------------------------------------------------------------------------------------
 
 
-def _check(plan: Plan, read: Read) -> _Checked:
-    """Read every line without keeping any."""
+def _check(plan: Plan, read: Read, spool: IO[bytes] | None) -> _Checked:
+    """Read every line without keeping any in memory."""
     found = _Checked()
     progress = Progress("checking")
     with _Refusals(plan.lines, plan.refused) as refusals:
@@ -116,6 +127,9 @@ def _check(plan: Plan, read: Read) -> _Checked:
             else:
                 found.items += len(items)
                 found.tables.update([placed.table for placed in items])
+                if spool is not None:
+                    entries = [(placed.table, placed.key, placed.size_bytes, placed.item) for placed in items]
+                    spool.write(orjson.dumps((number, entries)) + b"\n")
             progress.add(1)
     progress.end()
     refusals.show()
@@ -189,7 +203,7 @@ async def _refuse_other_tables(model: Model, client: Client, names: set[str]) ->
 # --- the second pass ----------------------------------------------------------------------------------------------
 
 
-async def _write(plan: Plan, client: Client, state: State, outcome: Outcome) -> None:
+async def _write(plan: Plan, client: Client, state: State, outcome: Outcome, spool: IO[bytes] | None) -> None:
     progress = Progress("loading", state.total, state.items)
     before, line = state.items, state.line
 
@@ -200,7 +214,7 @@ async def _write(plan: Plan, client: Client, state: State, outcome: Outcome) -> 
     pump = Pump(plan.model, client, plan.parallel, written)
     keeping = asyncio.create_task(_keep(plan.checkpoint, state, pump, outcome, before))
     try:
-        await pump.run(_entries(plan, state, line))
+        await pump.run(_entries(plan, state, line) if spool is None else _spooled(spool))
     finally:
         keeping.cancel()
         with suppress(asyncio.CancelledError):
@@ -212,8 +226,18 @@ async def _write(plan: Plan, client: Client, state: State, outcome: Outcome) -> 
         outcome.write_units, outcome.retried, outcome.replaced = pump.write_units, pump.retried, pump.replaced
 
 
+def _spooled(spool: IO[bytes]) -> Iterator[tuple[int, list[Placed]]]:
+    """Give the items that the first pass made."""
+    spool.seek(0)
+    for line in spool:
+        number, entries = orjson.loads(line)
+        yield number, [Placed(table, tuple(key), item, size) for table, key, size, item in entries]
+
+
 def _entries(plan: Plan, state: State, behind: int) -> Iterator[tuple[int, list[Placed]]]:
-    read = _read(plan, state)
+    """Read the lines again, those behind one of them."""
+    # Where lines are refused, each has to be looked at again.
+    read = _read(plan, state, again=not plan.skip_refused)
     for number, content in plan.lines.read():
         if number > behind:
             try:

@@ -64,7 +64,12 @@ class Place:
 
     async def _all(self) -> dict[str, list[bytes]]:
         graph, transport = self.graph()
-        names = (await graph.send(ListTables()))["TableNames"]
+        names: list[str] = []
+        while True:
+            response = await graph.send(ListTables(names[-1] if names else None))
+            names += response["TableNames"]
+            if "LastEvaluatedTableName" not in response:
+                break
         found: dict[str, list[bytes]] = {}
         for number, table in enumerate(self.model.tables.values()):
             period = table.period

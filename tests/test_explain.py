@@ -80,6 +80,26 @@ def test_explain_prints_each_shape_of_request_with_its_read_units(capsys: pytest
     ]
 
 
+def test_explain_tells_what_a_mutation_would_write(capsys: pytest.CaptureFixture[str]) -> None:
+    query = 'mutation { deletePallet(key: { number: "1" }, cascade: true) { deletedId } }'
+
+    assert main(["explain", "--schema", str(ROOT / "schema.graphql"), query]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    # The pallet, ten boxes' edges and ten containers': each 400 bytes, and twice a unit in a transaction.
+    assert "    1 x TransactWriteItems of 21 Delete  (42 write units)" in lines
+    assert lines[-1].startswith("    6 requests, 12.5 read units, 44 write units without those of indexes")
+
+
+def test_explain_of_a_create_takes_the_item_as_new(capsys: pytest.CaptureFixture[str]) -> None:
+    query = """mutation { createCustomer(input: {
+      number: "1", firstName: "a", lastName: "b", business: { number: "2" } }) { customer { id } } }"""
+
+    assert main(["explain", "--schema", str(ROOT / "examples/b2b/schema.graphql"), query]) == 0
+
+    assert "TransactWriteItems of 1 Put, 1 ConditionCheck  (4 write units)" in capsys.readouterr().out
+
+
 def test_explain_reads_a_file_and_variables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "query.graphql"
     path.write_text("query ($number: ID!) { container(number: $number) { operator } }")

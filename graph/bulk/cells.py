@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from graph.bulk.shapes import ATTRIBUTES, TYPENAME
+from graph.bulk.shapes import BESIDE, TYPENAME
 from graph.keys import Path
 from graph.model import Field, FieldKind, ItemType, Model
 
@@ -95,7 +95,7 @@ def _read_cell(record: dict[str, Any], path: Path, entry: Field | None) -> None:
         # A column of another type has nothing in this row.
         if entry is None or (len(path) == 1 and entry.type.required):
             del below[name]
-    elif entry is not None or path == (ATTRIBUTES,):
+    elif entry is not None or name in BESIDE:
         below[name] = _value(".".join(path), entry, text)
 
 

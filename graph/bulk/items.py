@@ -68,13 +68,12 @@ class ItemReader:
         self._model = model
         self._allow_unfit = allow_unfit
         self._fitting = Fitting(model, all_layouts(model))
+        self._only = next(iter(model.tables.values()))
         self._key_types = {table.name: _key_types(model, table) for table in model.tables.values()}
 
     def items(self, content: Any, table: str | None = None) -> list[Placed]:
         """Check an item and place it; `table` is where one that fits no type goes. Raises InputError."""
-        if isinstance(content, dict) and isinstance(content.get("Item"), dict) and _is_wrapped(content):
-            table = content.get("TableName", table)
-            content = content["Item"]
+        content, table = _unwrapped(content, table)
         item = checked(content)
         entity = self._fitting.read(item)
         if entity is None:
@@ -87,6 +86,13 @@ class ItemReader:
             name = home.name if home.period is None else home.period.name(entity.at((home.period.field,)))
         self._refuse_keys(home, item)
         return [placed(home, name, item)]
+
+    def again(self, content: Any) -> list[Placed]:
+        """Place an item that has been checked before."""
+        if len(self._model.tables) == 1 and self._only.period is None:
+            item, _ = _unwrapped(content, None)
+            return [placed(self._only, self._only.name, item)]
+        return self.items(content)
 
     def _home(self, item: Item, name: str | None) -> Table:
         """Find the table of an item that fits no type. Raises InputError when that is not allowed."""
@@ -133,6 +139,13 @@ class ItemReader:
                 raise InputError(f"`{name}` is a key of the table `{table.name}`: expected type {letter}, got {found}")
             if letter == "S" and not 0 < len(content.encode()) <= limit:
                 raise InputError(f"`{name}` is a key: expected a text of 1 to {limit} bytes, got {content[:50]!r}")
+
+
+def _unwrapped(content: Any, table: str | None) -> tuple[Any, str | None]:
+    """Take an item out of `{"Item": …}`, with the name of its table, where that is said."""
+    if isinstance(content, dict) and isinstance(content.get("Item"), dict) and _is_wrapped(content):
+        return content["Item"], content.get("TableName", table)
+    return content, table
 
 
 def _is_wrapped(content: Mapping[str, Any]) -> bool:

@@ -11,16 +11,18 @@ from typing import Any
 
 from graph.bulk.items import Placed, placed
 from graph.bulk.rest import with_rest
-from graph.bulk.shapes import ATTRIBUTES, TYPENAME, held_paths, named_paths, value_fields
+from graph.bulk.shapes import ATTRIBUTES, BESIDE, IS_VERSION, TYPENAME, held_paths, named_paths, value_fields
 from graph.bulk.values import taken
 from graph.errors import InputError
 from graph.keys import Path, Shard
 from graph.model import Field, FieldKind, ItemType, Layout, Model
 from graph.packing import Blob
+from graph.requests import key_attribute
 from graph.scalars import AttributeValue
 from graph.writes.defaults import initial
-from graph.writes.draft import Draft, refuse_unfit
+from graph.writes.draft import Draft, refuse_unfit, written
 from graph.writes.history import version_item
+from graph.writes.stored import is_stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +66,25 @@ class RecordReader:
             name: {entry.name: entry for entry in value_fields(type_)} for name, type_ in model.items.items()
         }
 
+        self._stored = {
+            name: [entry for entry in value_fields(type_) if is_stored(model, type_, entry)]
+            for name, type_ in model.items.items()
+        }
+
     def items(self, record: Any, line: int = 0) -> list[Placed]:
         """Make the items of a record, one for each mirror. Raises InputError with all that is wrong with it."""
         draft, rest = self.draft(record, line)
+        history = draft.type.history
         found = []
-        for layout in draft.layouts:
+        for layout in (history,) if history is not None and record.get(IS_VERSION) else draft.layouts:
             item = self.item(draft, layout)
             if layout.mirror == 0 and rest is not None:
                 item = with_rest(draft, layout, item, rest)
             table = self._model.tables[layout.table]
             name = table.name if table.period is None else table.period.name(draft.at((table.period.field,)))
             found.append(placed(table, name, item))
-            if layout.mirror == 0 and draft.type.history is not None:
-                key = draft.key(draft.type.history)
-                found.append(placed(table, name, version_item(self._model, draft, key, item)))
+            if layout.mirror == 0 and history is not None and layout is not history:
+                found.append(placed(table, name, version_item(self._model, draft, draft.key(history), item)))
         return found
 
     def draft(self, record: Any, line: int = 0) -> tuple[Draft, Any]:
@@ -97,10 +104,30 @@ class RecordReader:
     def item(self, draft: Draft, layout: Layout) -> dict[str, AttributeValue]:
         """Write the item of a layout. Raises InputError when a value cannot be stored or be part of its key."""
         try:
-            return draft.item(layout)
+            if layout is draft.type.history:
+                return version_item(self._model, draft, draft.key(layout), draft.item(draft.layouts[0]))
+            return self._made(draft, layout)
         except (ValueError, ArithmeticError) as expected:
             name = next((name for name, entry in draft.type.fields.items() if _is_unwritable(draft, entry)), "a value")
             raise InputError(f"is no {draft.type.name}: `{name}`: expected {expected}") from None
+
+    def _made(self, draft: Draft, layout: Layout) -> dict[str, AttributeValue]:
+        """Write an item that nothing is kept of, as Draft.item does, without asking of each what holds for all."""
+        if layout.copy is not None:
+            return draft.item(layout)
+        item: dict[str, AttributeValue] = {}
+        for entry in self._stored[draft.type.name]:
+            value = draft.values[entry.name]
+            if value is not None and not (entry.is_set and not value):
+                item[entry.attribute] = written(entry, value)
+        type_attribute = self._model.tables[layout.table].type_attribute
+        if type_attribute is not None:
+            item[type_attribute] = {"S": draft.type.type_name}
+        for name in layout.templates:
+            value = draft.made_key(layout, name)
+            if value is not None:
+                item[name] = key_attribute(value)
+        return item
 
     # --- values ---
 
@@ -127,8 +154,8 @@ class RecordReader:
             is_kept = entry.blob is not None and isinstance(rest, Mapping) and rest.get(entry.attribute) is not None
             if content is None and entry.type.required and not is_kept:
                 problems.append(f"`{name}` is {'null' if name in record else 'missing'}")
-        if record.keys() - fields.keys() - {TYPENAME, ATTRIBUTES}:
-            problems += _unknown(type_, record.keys() - {TYPENAME, ATTRIBUTES}, fields, ())
+        if record.keys() - fields.keys() - BESIDE:
+            problems += _unknown(type_, record.keys() - BESIDE, fields, ())
         return values
 
     def _initial(self, type_: ItemType, entry: Field, line: int) -> Any:

@@ -13,6 +13,11 @@ TYPENAME = "__typename"
 ATTRIBUTES = "__attributes"
 """What the fields of a record do not say of its item: attributes as DynamoDB's JSON; null for one that is not there."""
 
+IS_VERSION = "__isVersion"
+"""True for a record of an earlier version, which @history keeps beside the item: it makes no item but that copy."""
+BESIDE = frozenset((TYPENAME, ATTRIBUTES, IS_VERSION))
+"""What a record may have besides fields."""
+
 
 def value_fields(type_: ItemType) -> Iterator[Field]:
     """List the fields that a record of a type may give."""
@@ -45,7 +50,7 @@ def columns(model: Model, type_: ItemType) -> tuple[Path, ...]:
             found |= dict.fromkeys((entry.name, *path) for path in _below(model, type_, entry))
         else:
             found[entry.name,] = None
-    return (*found, (ATTRIBUTES,))
+    return (*found, *([(IS_VERSION,)] if type_.history else []), (ATTRIBUTES,))
 
 
 def _below(model: Model, type_: ItemType, entry: Field) -> Iterator[Path]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from graph.bulk.records import RecordReader
 from graph.bulk.rest import rest_of
-from graph.bulk.shapes import ATTRIBUTES, TYPENAME, held_paths, named_paths, value_fields
+from graph.bulk.shapes import ATTRIBUTES, IS_VERSION, TYPENAME, held_paths, named_paths, value_fields
 from graph.bulk.values import given
 from graph.entity import UNKNOWN, Entity
 from graph.keys import Path
@@ -44,6 +44,8 @@ class RecordWriter:
             else:
                 record[entry.name] = self._node(draft, entry, value, known)
         assert entity.layout is not None, "an item has a layout"
+        if entity.layout is entity.type.history:
+            record[IS_VERSION] = True
         pointers = {entry.attribute: entity.wire[entry.attribute] for entry in _pointing(entity)}
         made, _ = self._reader.draft({**record, ATTRIBUTES: pointers} if pointers else record)
         if rest := rest_of(self._model, entity.layout, entity.wire, self._reader.item(made, entity.layout)):

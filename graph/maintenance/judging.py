@@ -257,9 +257,15 @@ def _attribute(entry: Field, value: object) -> AttributeValue | None:
 def _is_same_value(entry: Field, one: object, other: object) -> bool:
     if isinstance(one, Entity) and isinstance(other, Entity):
         return one.type is other.type and dict(one.named) == dict(other.named)
-    if one is None or other is None:
-        return (one or None) is (other or None)
+    if one is None or other is None or entry.is_set:
+        # An empty set is stored as nothing, and the order of a set is nobody's.
+        empty: object = [] if entry.is_set else None
+        return _sorted(empty if one is None else one) == _sorted(empty if other is None else other)
     if entry.kind is FieldKind.ATTRIBUTE and entry.scalar is not None and entry.type.of is None:
         comparable = entry.scalar.comparable
         return bool(comparable(one) == comparable(other))
     return one == other
+
+
+def _sorted(value: object) -> object:
+    return sorted(value, key=str) if isinstance(value, list) else value

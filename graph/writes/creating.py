@@ -46,7 +46,7 @@ async def create(writing: Writing, new: NewItem) -> Draft | Entity:
     draft = await _draft(writing, new)
     looked_for = [_named(draft)] if _may_have_another_key(writing.model, new.type) else []
     found, _ = await together([_find_all(writing, looked_for), _know_keys(writing, draft, new.at)])
-    if any(found):
+    if any(found) and not writing.operation.is_imagined:
         raise AlreadyExists(f"there is a {describe(looked_for[0])} already: change it by update or upsert", new.at)
     await _put(writing, draft, new.at)
     await _hang(writing, new, draft, create)
