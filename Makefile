@@ -17,7 +17,7 @@ need_chromium = command -v "$${CHROMIUM:-chromium}" >/dev/null || { test "$$(id 
     { echo "make test-ui needs chromium on PATH: install it (Debian: apt-get install chromium)" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-ui storm check schema golden bench lock clean
+.PHONY: help install run test test-ui storm check schema golden bench bench-load lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,8 @@ golden: install ## rewrite the golden files
 	.venv/bin/pytest -q tests/test_golden.py tests/test_readme.py tests/test_seed_rows.py --update-golden
 bench: install ## run the benchmarks
 	.venv/bin/python -m benchmarks.run
+bench-load: install ## load up to 100,000 items, beside a plain boto3 loop
+	.venv/bin/python -m benchmarks.load
 # Keeps what is locked as long as it fits; make lock LOCK=--upgrade takes newer releases. --universal: for every platform.
 lock: ## write requirements.lock from pyproject.toml
 	@$(need_python)

@@ -8,6 +8,7 @@ import itertools
 import os
 import runpy
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -57,7 +58,18 @@ with open(path) as file, ThreadPoolExecutor(parallel) as pool:
     for one in running:
         one.result()
 """
-COMMAND = "import sys; from server.cli import main; sys.exit(main(sys.argv[1:]))"
+COMMAND = """
+import sys
+from server.cli import main
+
+code = main(sys.argv[1:])
+"""
+# What os.wait4 reports is at least what this process had when it made the other.
+PEAK = """
+import os
+with open("/proc/self/status") as status, open(os.environ["PEAK"], "w") as peak:
+    peak.write(next(line for line in status if line.startswith("VmHWM")).split()[1])
+"""
 
 
 def fleet(count: int) -> Iterator[dict[str, dict[str, str]]]:
@@ -90,12 +102,12 @@ def write_inputs(folder: Path, count: int) -> dict[str, Path]:
 
 def run(command: list[str]) -> tuple[float, float]:
     """Run a process and give its seconds and the most memory that it had, in MB."""
-    began = time.perf_counter()
-    pid = os.posix_spawn(sys.executable, [sys.executable, *command], ENVIRONMENT)
-    _, status, usage = os.wait4(pid, 0)
-    if status:
-        raise SystemExit(f"{command} ended with {status}")
-    return time.perf_counter() - began, usage.ru_maxrss / 1024
+    code, *arguments = command
+    with tempfile.NamedTemporaryFile("r") as peak:
+        began = time.perf_counter()
+        environment = {**ENVIRONMENT, "PEAK": peak.name}
+        subprocess.run([sys.executable, "-c", code + PEAK, *arguments], env=environment, check=True)
+        return time.perf_counter() - began, int(peak.read()) / 1024
 
 
 class Bench:
@@ -117,13 +129,13 @@ class Bench:
     async def plain(self, path: Path) -> tuple[float, float]:
         """Load items by the plain loop."""
         table = await self._table()
-        return await asyncio.to_thread(run, ["-c", PLAIN, self._endpoint, table, str(path), str(self._parallel)])
+        return await asyncio.to_thread(run, [PLAIN, self._endpoint, table, str(path), str(self._parallel)])
 
     async def ours(self, path: Path) -> tuple[float, float]:
         """Load items or records by our command."""
         table = await self._table()
         options = ["--schema", str(SCHEMA), "--table", table, "--endpoint-url", self._endpoint]
-        command = ["-c", COMMAND, "load", *options, "--parallel", str(self._parallel), str(path)]
+        command = [COMMAND, "load", *options, "--parallel", str(self._parallel), str(path)]
         return await asyncio.to_thread(run, command)
 
 

@@ -27,12 +27,13 @@ from graph.errors import (
     GraphError,
     RequestRefused,
     StoreError,
+    TableBusy,
     TableMissing,
     Throttled,
     TransactionCancelled,
     Unavailable,
 )
-from graph.requests import Request
+from graph.requests import Request, TableRequest
 
 Response = dict[str, Any]
 Transport = Callable[[str, dict[str, Any]], Awaitable[Response]]
@@ -64,7 +65,7 @@ AWS_ERRORS: dict[str, type[StoreError]] = {
     "ValidationException": RequestRefused,
     "SerializationException": RequestRefused,
     "ItemCollectionSizeLimitExceededException": RequestRefused,
-    "ResourceInUseException": RequestRefused,
+    "ResourceInUseException": TableBusy,
     "ConditionalCheckFailedException": RequestRefused,
     "TransactionConflictException": Throttled,
     "TransactionCanceledException": TransactionCancelled,
@@ -128,7 +129,7 @@ class Client:
         Raises: StoreError: Throttled or Unavailable after the last try, the others at once.
         """
         parameters = request.parameters()
-        if meter.report_capacity and request.operation not in ("DescribeTable", "ListTables", "CreateTable"):
+        if meter.report_capacity and not isinstance(request, TableRequest):
             parameters["ReturnConsumedCapacity"] = "TOTAL"
         for attempt in range(1, MAX_TRIES + 1):
             try:

@@ -28,6 +28,7 @@ GraphError
     ├── Unavailable     no answer, or a fault on DynamoDB's side, also after retries
     ├── DeadlineExceeded  the operation's time is used up
     ├── TableMissing    the table or index does not exist
+    ├── TableBusy       the table is being made or changed
     ├── AccessRefused   credentials are missing, wrong, or not allowed to do this
     ├── RequestRefused  DynamoDB refuses the request as it stands
     └── TransactionCancelled  conditions of a transaction do not hold
@@ -243,6 +244,12 @@ class TableMissing(StoreError):
     """The table or one of its indexes does not exist."""
 
     code = "TABLE_MISSING"
+
+
+class TableBusy(StoreError):
+    """The table, or one of its indexes, is there already or is being changed: this cannot be done to it now."""
+
+    code = "TABLE_BUSY"
 
 
 class AccessRefused(StoreError):

@@ -265,6 +265,49 @@ class CreateTable:
         return dict(self.definition)
 
 
-Request = (
-    GetItem | BatchGetItem | Query | Scan | PutItems | TransactWriteItems | DescribeTable | ListTables | CreateTable
-)
+@dataclass(frozen=True, slots=True)
+class UpdateTable:
+    """One change of a table's global indexes: DynamoDB takes no more at once. Source: DynamoDB API, UpdateTable."""
+
+    table: str
+    changes: Mapping[str, Any]
+    operation = "UpdateTable"
+    index = None
+
+    def parameters(self) -> dict[str, Any]:
+        """Write the request as DynamoDB's API takes it."""
+        return {"TableName": self.table, **self.changes}
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeTimeToLive:
+    """By which attribute the items of a table expire. Source: DynamoDB API, DescribeTimeToLive."""
+
+    table: str
+    operation = "DescribeTimeToLive"
+    index = None
+
+    def parameters(self) -> dict[str, Any]:
+        """Write the request as DynamoDB's API takes it."""
+        return {"TableName": self.table}
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateTimeToLive:
+    """Has DynamoDB delete the items of a table that have expired. Source: DynamoDB API, UpdateTimeToLive."""
+
+    table: str
+    attribute: str
+    operation = "UpdateTimeToLive"
+    index = None
+
+    def parameters(self) -> dict[str, Any]:
+        """Write the request as DynamoDB's API takes it."""
+        specification = {"Enabled": True, "AttributeName": self.attribute}
+        return {"TableName": self.table, "TimeToLiveSpecification": specification}
+
+
+TableRequest = DescribeTable | ListTables | CreateTable | UpdateTable | DescribeTimeToLive | UpdateTimeToLive
+"""Requests about tables themselves: they consume no capacity."""
+
+Request = GetItem | BatchGetItem | Query | Scan | PutItems | TransactWriteItems | TableRequest

@@ -11,7 +11,7 @@ from graph.requests import CreateTable
 
 def create_table(model: Model, table: Table, name: str | None = None) -> CreateTable:
     """Build the request that makes a table of the model with its indexes; `name` is one of a time series' tables."""
-    names = _key_names(table)
+    names = key_names(table)
     definition: dict[str, Any] = {
         "TableName": name or table.name,
         "BillingMode": "PAY_PER_REQUEST",
@@ -22,11 +22,13 @@ def create_table(model: Model, table: Table, name: str | None = None) -> CreateT
     }
     for kind, local in (("GlobalSecondaryIndexes", False), ("LocalSecondaryIndexes", True)):
         if indexes := [index for index in table.indexes if index.local is local]:
-            definition[kind] = [
-                {"IndexName": index.name, "KeySchema": _key_schema(index), "Projection": _projection(table, index)}
-                for index in indexes
-            ]
+            definition[kind] = [index_definition(table, index) for index in indexes]
     return CreateTable(name or table.name, definition)
+
+
+def index_definition(table: Table, index: Index) -> dict[str, Any]:
+    """Write an index as CreateTable and UpdateTable take it."""
+    return {"IndexName": index.name, "KeySchema": _key_schema(index), "Projection": _projection(table, index)}
 
 
 def _key_schema(index: Index) -> list[dict[str, str]]:
@@ -59,15 +61,15 @@ def key_type(model: Model, table: Table, name: str) -> str:
 def differences(model: Model, table: Table, description: Mapping[str, Any]) -> Iterator[str]:
     """List how a table, as DescribeTable describes it, differs from what the model needs of it."""
     described = description["Table"]
-    if (keys := _keys(described)) != (wanted_keys := _own_keys(table.primary)):
+    if (keys := described_keys(described)) != (wanted_keys := keys_of(table.primary)):
         yield (
-            f"the key of the table `{table.name}` is {_shown(keys)}, and the model says {_shown(wanted_keys)}: mend "
+            f"the key of the table `{table.name}` is {shown_keys(keys)}, and the model says {shown_keys(wanted_keys)}: mend "
             "@table(partitionKey: …, sortKey: …)"
         )
     for attribute in described["AttributeDefinitions"]:
         name, is_type = attribute["AttributeName"], attribute["AttributeType"]
         wanted = key_type(model, table, name)
-        if name in _key_names(table) and is_type != wanted:
+        if name in key_names(table) and is_type != wanted:
             yield (
                 f"the key attribute `{name}` of the table `{table.name}` is of type {is_type}, and the model makes "
                 f"it of type {wanted}: a template that is one numeric field alone makes N, any other S. Mend it"
@@ -82,19 +84,19 @@ def differences(model: Model, table: Table, description: Mapping[str, Any]) -> I
         if name not in existing:
             known = ", ".join(f"`{other}`" for other in existing) or "none"
             yield f"the table `{table.name}` has no index `{name}`: it has {known}. Add it to the table, or mend @index"
-        elif (keys := _keys(existing[name])) != (wanted_keys := _own_keys(index)):
+        elif (keys := described_keys(existing[name])) != (wanted_keys := keys_of(index)):
             yield (
-                f"the key of the index `{name}` is {_shown(keys)}, and the model says {_shown(wanted_keys)}: mend "
+                f"the key of the index `{name}` is {shown_keys(keys)}, and the model says {shown_keys(wanted_keys)}: mend "
                 "@index(partitionKey: …, sortKey: …)"
             )
-        elif lacking := _not_projected(table, index, existing[name]["Projection"]):
+        elif lacking := not_projected(table, index, existing[name]["Projection"]):
             yield (
                 f"the index `{name}` does not hold {lacking}, as the model says, and what it lacks would read as null: "
                 "mend @index(projection: …)"
             )
 
 
-def _not_projected(table: Table, index: Index, described: Mapping[str, Any]) -> str:
+def not_projected(table: Table, index: Index, described: Mapping[str, Any]) -> str:
     """Name the attributes that an index lacks of what the model expects to find in it."""
     if described["ProjectionType"] == "ALL" or index.projection is Projection.KEYS_ONLY:
         return ""
@@ -103,12 +105,12 @@ def _not_projected(table: Table, index: Index, described: Mapping[str, Any]) -> 
     return ", ".join(_non_key(table, index, index.projection - {*described.get("NonKeyAttributes", ())}))
 
 
-def _key_names(table: Table) -> list[str]:
+def key_names(table: Table) -> list[str]:
     """List the key attributes of a table and of its indexes, each once."""
     return list(dict.fromkeys(name for way in table.ways for name in way.key_attributes))
 
 
-def _keys(described: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+def described_keys(described: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """Give the attributes of a partition key and of a sort key, in the order of each."""
     return {
         kind: tuple(key["AttributeName"] for key in described["KeySchema"] if key["KeyType"] == kind)
@@ -116,9 +118,9 @@ def _keys(described: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _own_keys(index: Index) -> dict[str, tuple[str, ...]]:
+def keys_of(index: Index) -> dict[str, tuple[str, ...]]:
     return {"HASH": index.partition_keys, "RANGE": index.sort_keys}
 
 
-def _shown(keys: Mapping[str, tuple[str, ...]]) -> str:
+def shown_keys(keys: Mapping[str, tuple[str, ...]]) -> str:
     return " and ".join(", ".join(names) for names in keys.values() if names)

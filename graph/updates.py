@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from graph.expressions import Placeholders, value_of
 from graph.scalars import AttributeValue, number_text
@@ -12,6 +12,8 @@ from graph.scalars import AttributeValue, number_text
 Attributes = Mapping[str, AttributeValue]
 
 EMPTY_LIST: AttributeValue = {"L": []}
+EXACT = Context(prec=300)
+"""From 1E-130 to 9.9E+125 no sum of two numbers has more digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,12 @@ class Update:
 
 def added(number: AttributeValue | None, delta: AttributeValue) -> AttributeValue:
     """Add two number attributes; one that is not there is 0."""
-    return {"N": number_text(Decimal((number or {}).get("N", 0)) + Decimal(delta["N"]))}
+    return {"N": number_text(plus(Decimal((number or {}).get("N", 0)), Decimal(delta["N"])))}
+
+
+def plus(one: Decimal, other: Decimal) -> Decimal:
+    """Add two numbers exactly: the decimal context of Python would round them to 28 digits."""
+    return EXACT.add(one, other)
 
 
 def render_update(update: Update, holders: Placeholders) -> str:

@@ -90,8 +90,10 @@ def _run(
         return _fail(str(error), FAILED)
     except FileNotFoundError as error:
         return _fail(f"there is no file {error.filename}", MISUSED)
+    except OSError as error:
+        return _fail(f"{error.filename or 'a file'} cannot be read or written: {error.strerror}", FAILED)
     except KeyboardInterrupt:
-        return _fail("stopped: the same command goes on from here", INTERRUPTED)
+        return _fail("stopped; a load goes on from here when it is run again", INTERRUPTED)
 
 
 def _fail(message: str, code: int) -> int:
@@ -130,7 +132,8 @@ def _load(options: argparse.Namespace, settings: Settings, region: Region) -> in
 def _input(name: str) -> Iterator[Path]:
     """Give the path of the input; standard input, which is read twice, goes into a temporary file."""
     if name != "-":
-        yield Path(name)
+        # With a name of its own, for what is kept beside it.
+        yield Path(name).absolute()
         return
     with tempfile.NamedTemporaryFile(suffix=".stdin") as spool:
         shutil.copyfileobj(sys.stdin.buffer, spool)

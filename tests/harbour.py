@@ -23,7 +23,9 @@ HEAD = """extend schema
   @index(name: "by-g2", partitionKey: "home", sortKey: "g2s")
 enum State {{ OPEN SHUT }}
 """
-TYPES = {"day": "Date", "made": "DateTime", "state": "State"} | dict.fromkeys(("weight", "seq", "expires", "grams"), "Int")
+TYPES = {"day": "Date", "made": "DateTime", "state": "State"} | dict.fromkeys(
+    ("weight", "seq", "expires", "grams"), "Int"
+)
 LISTS = {"tags": "[String!] @attribute(set: true)", "names": "[String!]"}
 MAY_BE_REQUIRED = ("label", "weight", "day", "made", "state", "home")
 
@@ -274,7 +276,13 @@ def _is_alike(wanted: Any, got: Any) -> bool:
 
 # --- drawing models -----------------------------------------------------------------------------------------------
 
-G1_PARTITIONS = ("{kind}", "{kind}-{{state}}", "{kind}{{shard(3)}}", "{kind}{{shard(3, number)}}", "{kind}-{{state}}-{{shard(3)}}")
+G1_PARTITIONS = (
+    "{kind}",
+    "{kind}-{{state}}",
+    "{kind}{{shard(3)}}",
+    "{kind}{{shard(3, number)}}",
+    "{kind}-{{state}}-{{shard(3)}}",
+)
 G1_SORTS = ("{state}-{day}", "{label:lower}#{weight:06}", "{made:epoch}", "{weight:04}", "{day}#{label}", "{number}")
 SORTS = ("{tag}", "{tag}-{{label}}", "{tag}-{{weight:04}}", "{tag}-{{label:lower}}", "{tag}-{{made:epoch}}", "self")
 

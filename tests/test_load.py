@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import itertools
 import os
 import random
@@ -30,6 +31,7 @@ from graph.errors import GraphError, InputError
 from graph.requests import Item
 from resolvers.sdl import compile_model
 from server.checkpoint import Checkpoint, State
+from server.progress import Progress
 from tests.bulk import CREDENTIALS, Place, make_place, write_lines
 from tests.conftest import BANANAS, ROOT, banana_items
 
@@ -563,3 +565,31 @@ def test_whatever_is_no_record_is_refused_and_nothing_else_happens(record: Any) 
         reader.items(record)
     with suppress(GraphError):
         ItemReader(ANY, allow_unfit=True).items(record)
+
+
+# --- progress -----------------------------------------------------------------------------------------------------
+
+
+class Screen(io.StringIO):
+    def __init__(self, *, is_terminal: bool) -> None:
+        super().__init__()
+        self._is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "expected"),
+    [(True, "█" * 15 + "░" * 15 + " 500 of 1,000 (50%), 100/s, 0:05 left"), (False, ": 500 of 1,000 (50%), 100/s")],
+)
+def test_progress_tells_items_rate_and_time(monkeypatch: pytest.MonkeyPatch, is_terminal: bool, expected: str) -> None:
+    clock = itertools.count(0, 5)
+    monkeypatch.setattr("server.progress.time.monotonic", lambda: next(clock))
+    screen = Screen(is_terminal=is_terminal)
+    progress = Progress("loading", 1000, file=screen)
+    monkeypatch.setattr("server.progress.time.monotonic", lambda: 5)
+
+    progress.add(500)
+
+    assert expected in screen.getvalue()

@@ -136,13 +136,25 @@ async def test_a_key_is_created_once(serve: Serve) -> None:
     assert sorted(done, key=str) == ["ALREADY_EXISTS"] * 9 + [None]
 
 
-async def test_a_name_is_created_once_whatever_else_the_key_holds(serve: Serve) -> None:
+@pytest.mark.xfail(
+    strict=True,
+    reason="that a name is free is looked up, and not asked of DynamoDB: two keys of one name differ. Keep an item for "
+    "the name alone, or lock one",
+)
+async def test_a_name_is_created_once_whatever_else_the_key_holds(serve: Serve, transport: BotoTransport) -> None:
     served = await library(serve)
-    creates = [f'createShelf(input: {{ name: "n", room: "{room}" }}) {{ __typename }}' for room in range(6)]
+    both = asyncio.Barrier(2)
 
-    done = await burst(served, creates)
+    async def send(operation: str, parameters: dict[str, Any]) -> WireResponse:
+        if operation == "TransactWriteItems":
+            # Neither writes before both have looked.
+            await both.wait()
+        return await transport(operation, parameters)
 
-    assert done.count(None) == 1
+    graph = Graph(served.graph.model, Client(send), Limits())
+    creates = [f'createShelf(input: {{ name: "n", room: "{room}" }}) {{ __typename }}' for room in "rs"]
+    await burst(Served(Api(graph), graph, served.table), creates)
+
     assert len([key for key in await stored(served) if key[0] == "SHELF#n"]) == 1
 
 
@@ -159,7 +171,9 @@ async def test_upserts_at_once_leave_one_item(serve: Serve) -> None:
 async def test_links_and_deletions_of_the_same_edge_leave_right_counters(serve: Serve) -> None:
     served = await library(serve)
     unlink = 'deleteStanding(key: { shelf: { name: "b" }, book: { title: "z" } }) { __typename }'
-    weigh = 'updateStanding(key: { shelf: { name: "b" }, book: { title: "z" } }, increment: { grams: 1 }) { __typename }'
+    weigh = (
+        'updateStanding(key: { shelf: { name: "b" }, book: { title: "z" } }, increment: { grams: 1 }) { __typename }'
+    )
 
     done = await burst(served, [link("b", "z"), unlink, weigh, link("b", "z"), weigh, unlink, link("b", "z"), weigh])
 

@@ -8,6 +8,7 @@ from tests.conftest import Serve
 from tests.library import faults, library
 from tests.written import Stored, codes, stored
 
+
 def link(shelf: str, book: str) -> str:
     return (
         f'link_{shelf}_{book}: createStanding(input: {{ grams: 7, shelf: {{ name: "{shelf}" }}, '
@@ -16,7 +17,9 @@ def link(shelf: str, book: str) -> str:
 
 
 def unlink(shelf: str, book: str) -> str:
-    return f'unlink: deleteStanding(key: {{ shelf: {{ name: "{shelf}" }}, book: {{ title: "{book}" }} }}) {{ __typename }}'
+    return (
+        f'unlink: deleteStanding(key: {{ shelf: {{ name: "{shelf}" }}, book: {{ title: "{book}" }} }}) {{ __typename }}'
+    )
 
 
 MOVE_ROOM = 'move: updateShelf(key: { name: "a" }, set: { room: "s" }) { __typename }'
@@ -27,8 +30,12 @@ DELETE_SHELF = 'delete: deleteShelf(key: { name: "a" }, cascade: true) { __typen
 DELETE_BOOK = 'remove: deleteBook(key: { title: "x" }, cascade: true) { __typename }'
 DELETE_Z = 'remove: deleteBook(key: { title: "z" }) { __typename }'
 READ = 'read: updateBook(key: { title: "x" }, increment: { read: 1 }) { __typename }'
-WEIGH = 'weigh: updateStanding(key: { shelf: { name: "a" }, book: { title: "x" } }, increment: { grams: 4 }) { __typename }'
-PAINT = 'paint: updateStanding(key: { shelf: { name: "a" }, book: { title: "x" } }, set: { color: "red" }) { __typename }'
+WEIGH = (
+    'weigh: updateStanding(key: { shelf: { name: "a" }, book: { title: "x" } }, increment: { grams: 4 }) { __typename }'
+)
+PAINT = (
+    'paint: updateStanding(key: { shelf: { name: "a" }, book: { title: "x" } }, set: { color: "red" }) { __typename }'
+)
 NOTE = 'note: updateShelf(key: { name: "a" }, set: { note: "n" }) { __typename }'
 
 

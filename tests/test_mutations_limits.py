@@ -45,7 +45,7 @@ type Note @node(partition: "NOTE#{number}") { number: ID!  text: String  more: [
 
 async def test_an_item_has_at_most_400_kilobytes(serve: Serve) -> None:
     served = await serve(NOTES)
-    create = "mutation ($text: String) { createNote(input: { number: \"1\", text: $text }) { note { number } } }"
+    create = 'mutation ($text: String) { createNote(input: { number: "1", text: $text }) { note { number } } }'
     names = len("pk") + len("NOTE#1") + len("text")
 
     error = await served.error(create, {"text": "x" * (400 * 1024 - names + 1)})
@@ -53,7 +53,9 @@ async def test_an_item_has_at_most_400_kilobytes(serve: Serve) -> None:
     assert served.sent == []
 
     await served.data(create, {"text": "x" * (400 * 1024 - names)})
-    update = "mutation ($more: [String!]) { updateNote(key: { number: \"1\" }, append: { more: $more }) { note { number } } }"
+    update = (
+        'mutation ($more: [String!]) { updateNote(key: { number: "1" }, append: { more: $more }) { note { number } } }'
+    )
     error = await served.error(update, {"more": ["x"]})
     # What the item has already only DynamoDB knows: it refuses the update, and the item stays.
     assert error["extensions"]["code"] in ("TOO_LARGE", "REQUEST_REFUSED")
@@ -210,7 +212,10 @@ async def test_items_of_several_tables_are_written_together(serve: Serve) -> Non
     assert set(await stored(served)) == {("US", "CA#LA#x")}
     assert (await stored(served, sensors))["1",]["place"] == s("US#CA#LA#x")
     assert set(await stored(served, alerts)) == {("1", "2022-07-19T17:59:58Z")}
-    assert (await stored(served, alerts))["1", "2022-07-19T17:59:58Z"]["expires"] in (n(int(time.time()) + 3600), s(until))
+    assert (await stored(served, alerts))["1", "2022-07-19T17:59:58Z"]["expires"] in (
+        n(int(time.time()) + 3600),
+        s(until),
+    )
 
     data = await served.data(
         """mutation { updatePlace(key: { country: "US", state: "CA", city: "LA", name: "x" }, set: { city: "SF" }) {

@@ -121,11 +121,13 @@ class RecordReader:
             if value is not None and not (entry.is_set and not value):
                 item[entry.attribute] = written(entry, value)
         type_attribute = self._model.tables[layout.table].type_attribute
+        names = self._model.tables[layout.table].key_attributes
         if type_attribute is not None:
             item[type_attribute] = {"S": draft.type.type_name}
         for name in layout.templates:
-            value = draft.made_key(layout, name)
-            if value is not None:
+            if layout.self_keyed and name == names[1]:
+                item[name] = item[names[0]]
+            elif (value := draft.made_key(layout, name)) is not None:
                 item[name] = key_attribute(value)
         return item
 

@@ -14,7 +14,7 @@ from graph.model import Field, FieldKind, Inward, ItemType, Layout, Model, Momen
 from graph.requests import Item, ItemKey
 from graph.sources import together
 from graph.transaction import Guard, Rule, shown
-from graph.updates import Update
+from graph.updates import Update, plus
 from graph.writes.blobs import store_blobs
 from graph.writes.counters import counters_of
 from graph.writes.defaults import moment
@@ -173,7 +173,7 @@ def patched(old: Draft, patch: Patch) -> dict[str, Any]:
     values = dict(patch.put)
     for name, delta in patch.increment.items():
         entry, value = old.type.fields[name], old.values.get(name)
-        total = Decimal(str(value or 0)) + Decimal(str(delta))
+        total = plus(Decimal(str(value or 0)), Decimal(str(delta)))
         assert entry.scalar is not None
         values[name] = entry.scalar.check(total)
     # What is not there stays so where nothing is put in or taken out, as DynamoDB has it.

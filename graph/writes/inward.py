@@ -7,6 +7,7 @@ from typing import Any
 from graph.bounds import Bound
 from graph.entity import UNKNOWN, Entity
 from graph.errors import TooLarge, WriteError
+from graph.expressions import Present
 from graph.keys import Path
 from graph.loaders import Operation
 from graph.lookups import load
@@ -16,7 +17,10 @@ from graph.paging import Window, read_page
 from graph.partition import RangeSource
 from graph.planner import plan
 from graph.sources import Sieve
+from graph.transaction import Guard, Rule
 from graph.writes.draft import Draft, ref_text
+from graph.writes.guards import name_of
+from graph.writes.locks import Refused
 
 
 async def linked(
@@ -32,19 +36,40 @@ async def linked(
         raise _not_found(operation.model, inward, node)
     place = f"{inward.item_type}.{inward.field}"
     sources = [RangeSource(operation, one, place, Sieve()) for one in found.ranges]
-    page = await read_page(MergeSource(sources), Window(most), budget=most + 1)
-    if page.has_next and not is_cut_short:
+    items: list[Entity] = []
+    after = None
+    while True:
+        page = await read_page(MergeSource(sources), Window(most, after=after), budget=most + 1)
+        entities = [entry.entity for entry in page.entries]
+        if found.index.name is not None or any(one.layout and one.layout.mirror for one in entities):
+            entities = await _loaded(operation, entities)
+        # A partition may hold what names others like it, and all of a page may be those.
+        items += [one for one in entities if _names(one, inward, node)]
+        if not page.has_next or len(items) > most or (is_cut_short and len(items) == most):
+            break
+        after = page.end
+    if len(items) > most and not is_cut_short:
         raise TooLarge(
             f"more than {most} {inward.item_type} name this {node.type.name} by `{inward.field}`, and one write takes "
             "no more along: delete or change some of them first"
         )
-    items = [entry.entity for entry in page.entries]
-    if found.index.name is not None or any(item.layout and item.layout.mirror for item in items):
-        # A global index may be behind, and may not hold all of an item: of what it gives only the keys are taken.
-        keys = [Entity(operation.model, item.type, key=Draft.of(item).key()) for item in items]
-        loaded = await load(operation, keys, lambda name: stored_fields(operation.model.items[name]))
-        items = [item for item in loaded if item is not None]
-    return [item for item in items if _names(item, inward, node)]
+    return items[:most]
+
+
+async def _loaded(operation: Operation, found: list[Entity]) -> list[Entity]:
+    """Take only the keys of what an index gives: a global one may be behind, and may not hold all of an item.
+
+    Raises: Refused when an item is gone meanwhile: where it has moved to the index may not say yet.
+    """
+    model = operation.model
+    named = [Entity(model, one.type, key=Draft.of(one).key()) for one in found]
+    items = await load(operation, named, lambda name: stored_fields(model.items[name]))
+    for one in named:
+        assert one.key is not None, "it was made of one"
+        if (await operation.items([one.key]))[0] is None:
+            name = name_of(one.type, one.key)
+            raise Refused(Guard(Rule.UNCHANGED, Present(one.key[1][0][0]), name), one.key, {})
+    return [one for one in items if one is not None]
 
 
 def _not_found(model: Model, inward: Inward, node: Entity) -> WriteError:

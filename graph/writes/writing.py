@@ -17,6 +17,7 @@ from graph.lookups import by_keys
 from graph.model import Field, FieldKind, ItemType
 from graph.requests import ItemKey
 from graph.transaction import Guard, Rule, Transaction, shown
+from graph.updates import plus
 from graph.writes.counters import shares
 from graph.writes.draft import Draft, Wanted, behind
 from graph.writes.guards import LOCK, name_of, present, unchanged
@@ -180,7 +181,7 @@ class Writing:
                 key = await self.key_of(share.node, at)
                 nodes.setdefault(key, (share.node.type, Rule.UNCHANGED))
                 place = key, share.field.attribute
-                deltas[place] = deltas.get(place, Decimal(0)) - share.amount
+                deltas[place] = plus(deltas.get(place, Decimal(0)), share.amount.copy_negate())
         for (key, attribute), delta in deltas.items():
             if delta:
                 type_, rule = nodes[key]
