@@ -103,17 +103,42 @@ class Entity:
         if field.name in self.nodes:
             return self.nodes[field.name]
         named = {path[1:]: value for path, value in self.paths.items() if path[0] == field.name and len(path) > 1}
+        attribute = self.wire.get(field.attribute)
+        is_held = attribute is not None and (self.holds is None or field.attribute in self.holds)
+        if named and is_held and self.layout is not None and not self._is_in_key(field.name):
+            # As of a value, the attribute counts, and what else an index key says of the node only if it is the same.
+            own = self._from_attribute(field, attribute or {})
+            if own is None or any(named.get(path) != value for path, value in own.named.items()):
+                return own
         member = self.layout.ends.get(field.name) if self.layout else None
         for name in (member,) if member else field.refs:
             target = self.model.items[name]
             if target.ref is not None and all(variable.path in named for variable in target.ref.variables):
                 return Entity(self.model, target, named=named)
-        attribute = self.wire.get(field.attribute)
-        if attribute is None or "NULL" in attribute:
+        if attribute is None:
             return None if self.holds is None or field.attribute in self.holds else UNKNOWN
         return self._from_attribute(field, attribute)
 
-    def _from_attribute(self, field: Field, attribute: Mapping[str, Any]) -> Entity:
+    @property
+    def key_paths(self) -> Mapping[Path, Any]:
+        """Give what the primary key holds, as far as it gives it back whole."""
+        if self.layout is None:
+            return {}
+        found: dict[Path, Any] = {}
+        for name in self.model.tables[self.layout.table].key_attributes:
+            template = self.layout.templates[name]
+            values = self._parsed.get(name) or (template.parse(key_value(self.wire[name])) if name in self.wire else {})
+            lossless = {variable.path for variable in template.variables if not variable.lossy}
+            found |= {path: value for path, value in (values or {}).items() if path in lossless}
+        return found
+
+    def _is_in_key(self, name: str) -> bool:
+        """Say whether the primary key holds something of a reference."""
+        return any(path[0] == name for values in self._parsed.values() for path in values)
+
+    def _from_attribute(self, field: Field, attribute: Mapping[str, Any]) -> Entity | None:
+        if "NULL" in attribute:
+            return None
         try:
             text = key_value(attribute)
         except ValueError:

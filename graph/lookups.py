@@ -57,11 +57,12 @@ async def _search(operation: Operation, named: Entity) -> Entity | None:
     Cost: one Query of 100 items, in most tables; more until one is it, within the read budget.
     """
 
-    async def keep(entries: list[Entry]) -> list[Entry]:
-        wanted = named.named.items()
-        return [entry for entry in entries if all(entry.entity.at(path) == value for path, value in wanted)]
+    wanted = _naming(named)
 
-    bounds = {path: Bound(values=(value,)) for path, value in named.paths.items()}
+    async def keep(entries: list[Entry]) -> list[Entry]:
+        return [entry for entry in entries if all(entry.entity.at(path) == value for path, value in wanted.items())]
+
+    bounds = {path: Bound(values=(value,)) for path, value in wanted.items()}
     found = plan(operation.model.lookups[named.type.name], bounds)
     ranges = () if found is None else found.ranges
     sieve = Sieve(keep=keep, sparse=True)
@@ -69,6 +70,14 @@ async def _search(operation: Operation, named: Entity) -> Entity | None:
     first = await read_first(source, operation.limits.read_budget)
     (whole,) = await load(operation, [None if first is None else first.entity], lambda _: frozenset(named.type.fields))
     return whole
+
+
+def _naming(named: Entity) -> Mapping[Path, Any]:
+    """Give what a node is named by, without what else was said of it: a copy may be behind."""
+    variables = named.type.ref.variables if named.type.ref is not None else ()
+    if variables and all(variable.path in named.paths for variable in variables):
+        return {variable.path: named.paths[variable.path] for variable in variables}
+    return named.paths
 
 
 async def lookup(
@@ -84,7 +93,9 @@ async def lookup(
             await collect(operation, entity, companions)
     # That the node exists is part of the answer, even when nothing of it is asked for.
     (found,) = await by_keys(operation, [entity])
-    return found
+    if found is None or entity.key is not None or all(found.at(path) == value for path, value in named.items()):
+        return found
+    return None
 
 
 async def by_keys(operation: Operation, named: Sequence[Entity]) -> list[Entity | None]:

@@ -33,7 +33,7 @@ def _scalar_bytes(letter: str, content: Any) -> int:
     if letter == "S":
         return len(content.encode())
     if letter == "B":
-        return len(content) * 3 // 4 - content.count("=")
+        return len(content) // 4 * 3 - str(content).count("=")
     # About one byte for two digits, and one more.
     digits = sum(character.isdigit() for character in str(content).strip("-0."))
     return min(21, (digits + 1) // 2 + 1)

@@ -63,8 +63,8 @@ def differences(model: Model, table: Table, description: Mapping[str, Any]) -> I
     described = description["Table"]
     if (keys := described_keys(described)) != (wanted_keys := keys_of(table.primary)):
         yield (
-            f"the key of the table `{table.name}` is {shown_keys(keys)}, and the model says {shown_keys(wanted_keys)}: mend "
-            "@table(partitionKey: …, sortKey: …)"
+            f"the key of the table `{table.name}` is {shown_keys(keys)}, and the model says {shown_keys(wanted_keys)}: "
+            "mend @table(partitionKey: …, sortKey: …)"
         )
     for attribute in described["AttributeDefinitions"]:
         name, is_type = attribute["AttributeName"], attribute["AttributeType"]
@@ -86,8 +86,8 @@ def differences(model: Model, table: Table, description: Mapping[str, Any]) -> I
             yield f"the table `{table.name}` has no index `{name}`: it has {known}. Add it to the table, or mend @index"
         elif (keys := described_keys(existing[name])) != (wanted_keys := keys_of(index)):
             yield (
-                f"the key of the index `{name}` is {shown_keys(keys)}, and the model says {shown_keys(wanted_keys)}: mend "
-                "@index(partitionKey: …, sortKey: …)"
+                f"the key of the index `{name}` is {shown_keys(keys)}, and the model says {shown_keys(wanted_keys)}: "
+                "mend @index(partitionKey: …, sortKey: …)"
             )
         elif lacking := not_projected(table, index, existing[name]["Projection"]):
             yield (
@@ -119,8 +119,10 @@ def described_keys(described: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 
 def keys_of(index: Index) -> dict[str, tuple[str, ...]]:
+    """Give the attributes of a partition key and of a sort key, as the model has them."""
     return {"HASH": index.partition_keys, "RANGE": index.sort_keys}
 
 
 def shown_keys(keys: Mapping[str, tuple[str, ...]]) -> str:
+    """Write a key for a message."""
     return " and ".join(", ".join(names) for names in keys.values() if names)

@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from resolvers.operation import Request
 from resolvers.schema import Api, print_sdl
 from resolvers.sdl import compile_model
 from server.app import build_app, serve
+from server.apply import add_apply
 from server.bulk import add_bulk
 from server.demo import prepare
 from server.engine import Engine, EngineFailed, EngineMissing
@@ -88,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
         "--item-bytes", type=int, default=400, metavar="N", help="size that every item is taken to have"
     )
     add_maintenance(commands, _command, _on_table)
+    add_apply(commands, _command, partial(_on_table, is_compared=False))
     add_sweep(commands, _command, _on_table)
     add_bulk(commands, _region)
     shards = commands.add_parser("shards", help="compute how many shards a hot partition needs")
@@ -186,13 +189,14 @@ def _serve(_: argparse.Namespace, settings: Settings) -> int:
     return _run(model, transport, settings, list(example_queries(model)))
 
 
-def _on_table(settings: Settings, work: Callable[[Graph], Awaitable[int]]) -> int:
+def _on_table(settings: Settings, work: Callable[[Graph], Awaitable[int]], *, is_compared: bool = True) -> int:
     """Do something with the tables of a model, once they are known to fit it, and give the exit code."""
     transport = BotoTransport(settings.endpoint_url, _region(settings), settings.max_in_flight)
     graph = _graph(_model(settings), transport, settings)
 
     async def run() -> int:
-        await _compare(graph)
+        if is_compared:
+            await _compare(graph)
         return await work(graph)
 
     try:

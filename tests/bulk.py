@@ -51,7 +51,11 @@ class Place:
         return main(["export", *self.options, *map(str, arguments)])
 
     def start_load(self, *arguments: object) -> subprocess.Popen[bytes]:
-        code = "import sys; from server.cli import main; sys.exit(main(sys.argv[1:]))"
+        # It says where it is so often that it can be killed between two times.
+        code = (
+            "import sys, server.loading; from server.cli import main; server.loading.CHECKPOINT_SECS = 0.05; "
+            "sys.exit(main(sys.argv[1:]))"
+        )
         return subprocess.Popen(
             [sys.executable, "-c", code, "load", *self.options, *map(str, arguments)],
             env={**os.environ, **CREDENTIALS},

@@ -10,10 +10,13 @@ LIBRARY = """extend schema
   @index(name: "turned", partitionKey: "sk", sortKey: "pk")
 type Shelf @node(partition: "SHELF#{name}", sort: "IN#{room}", ref: "SHELF#{name}") {
   name: ID!  room: String!  note: String  visits: Int
-  books: [Book!]! @relationship  count: Int! @count(of: "books")  grams: Int @count(of: "books.grams")  version: Int @version
+  books: [Book!]! @relationship  count: Int! @count(of: "books")
+  grams: Int @count(of: "books.grams")  version: Int @version
 }
 type Book @node(key: "BOOK#{title}") { title: ID!  shelves: [Shelf!]! @relationship  read: Int  about: String }
-type Standing @edge(partition: "{shelf}", sort: "{book}", copy: "book") { shelf: Shelf!  book: Book!  grams: Int  color: String }
+type Standing @edge(partition: "{shelf}", sort: "{book}", copy: "book") {
+  shelf: Shelf!  book: Book!  grams: Int  color: String
+}
 """
 
 
@@ -22,7 +25,8 @@ async def library(serve: Serve) -> Served:
     served = await serve(LIBRARY)
     await served.data(
         """mutation { createShelf(input: { name: "a", room: "r", books: [
-          { grams: 1, book: { create: { title: "x", read: 1 } } }, { grams: 2, book: { create: { title: "y" } } } ] }) { __typename }
+          { grams: 1, book: { create: { title: "x", read: 1 } } },
+          { grams: 2, book: { create: { title: "y" } } } ] }) { __typename }
         b: createShelf(input: { name: "b", room: "r" }) { __typename }
         z: createBook(input: { title: "z" }) { __typename } }"""
     )

@@ -460,6 +460,24 @@ def test_a_killed_load_goes_on_and_nothing_is_lost(make: Make, tmp_path: Path) -
     assert not checkpoint.exists()
 
 
+def test_an_interrupted_load_goes_on(make: Make, tmp_path: Path) -> None:
+    place = make(BANANA_SDL)
+    path = write_lines(tmp_path / "in.jsonl", [box(number) for number in range(8_000)])
+    checkpoint = tmp_path / "in.jsonl.loading"
+
+    process = place.start_load(path, "--parallel", 1)
+    while process.poll() is None and not (checkpoint.exists() and orjson.loads(checkpoint.read_bytes())["line"]):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate()
+
+    assert process.returncode == 130
+    assert b"a load goes on from here" in told
+    assert 0 < len(only(place)) < 8_000
+    assert place.load(path) == 0
+    assert len(only(place)) == 8_000
+
+
 def test_a_checkpoint_of_another_input_is_not_gone_on_from(
     make: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from graph.client import BotoTransport, Client
 from graph.client import Response as WireResponse
-from graph.errors import Throttled, Unavailable
+from graph.errors import Throttled, TransactionCancelled, Unavailable
 from graph.loaders import Graph, Limits
 from resolvers.schema import Api
 from tests.conftest import Serve, Served
@@ -28,7 +28,8 @@ async def burst(served: Served, fields: list[str]) -> list[Any]:
 
 
 def link(shelf: str, book: str) -> str:
-    return f'createStanding(input: {{ grams: 7, shelf: {{ name: "{shelf}" }}, book: {{ title: "{book}" }} }}) {{ __typename }}'
+    ends = f'shelf: {{ name: "{shelf}" }}, book: {{ title: "{book}" }}'
+    return f"createStanding(input: {{ grams: 7, {ends} }}) {{ __typename }}"
 
 
 def rename(old: str, new: str) -> str:
@@ -200,14 +201,22 @@ async def test_the_lock_of_a_dead_process_is_broken(serve: Serve) -> None:
     assert ("SHELF#b", "BOOK#x") in found
 
 
-async def test_a_link_waits_while_somebody_else_has_locked_the_node(serve: Serve) -> None:
+async def test_a_link_waits_while_somebody_else_has_locked_the_node(serve: Serve, transport: BotoTransport) -> None:
     served = await library(serve)
     await lock(served, time.time())
     book = {name: value for name, value in (await stored(served))["BOOK#x", "BOOK#x"].items() if "lock" not in name}
+    refused = asyncio.Event()
 
-    linking = asyncio.create_task(served(f"mutation {{ {link('b', 'x')} }}"))
-    while not served.sent:
-        await asyncio.sleep(0)
+    async def send(operation: str, parameters: dict[str, Any]) -> WireResponse:
+        try:
+            return await transport(operation, parameters)
+        except TransactionCancelled:
+            refused.set()
+            raise
+
+    graph = Graph(served.graph.model, Client(send), Limits())
+    linking = asyncio.create_task(Served(Api(graph), graph, served.table)(f"mutation {{ {link('b', 'x')} }}"))
+    await refused.wait()
     assert ("SHELF#b", "BOOK#x") not in await stored(served)
     await served.put([book])
 

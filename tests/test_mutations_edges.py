@@ -27,7 +27,8 @@ async def b2b(serve: Serve) -> Served:
     served = await serve(B2B)
     await served.data(
         """mutation { createBusiness(input: { number: "1", businessName: "Acme",
-          customers: [{ number: "2", firstName: "Ann", lastName: "Ash" }, { number: "3", firstName: "Bo", lastName: "Bay" }],
+          customers: [{ number: "2", firstName: "Ann", lastName: "Ash" },
+                      { number: "3", firstName: "Bo", lastName: "Bay" }],
           stores: [{ number: "4", storeName: "Corner" }] }) { business { number } } }"""
     )
     return served
@@ -140,7 +141,8 @@ async def test_a_renamed_node_takes_its_edges_along(bananas: Served) -> None:
     )
 
     data = await bananas.data(
-        'mutation { updatePallet(key: { number: "7" }, set: { number: "70" }) { pallet { number container { number } } } }'
+        """mutation { updatePallet(key: { number: "7" }, set: { number: "70" }) {
+        pallet { number container { number } } } }"""
     )
 
     assert data["updatePallet"]["pallet"] == {"number": "70", "container": {"number": "1"}}
@@ -217,7 +219,8 @@ async def test_a_mirrored_edge_is_two_items_with_their_copies(b2b: Served) -> No
 async def test_copies_follow_the_node_that_they_are_of(b2b: Served) -> None:
     await b2b.data(MANAGE)
     await b2b.data(
-        'mutation { createTagging(input: { tag: { name: "old" }, subject: { customer: { number: "2" } } }) { __typename } }'
+        """mutation { createTagging(input: { tag: { name: "old" }, subject: { customer: { number: "2" } } }) {
+        __typename } }"""
     )
 
     await b2b.data(
@@ -283,7 +286,8 @@ SHELF = """extend schema
   @table(name: "shelves", partitionKey: "pk", sortKey: "sk")
   @index(name: "turned", partitionKey: "sk", sortKey: "pk")
 type Shelf @node(key: "SHELF#{name}") {
-  name: ID!  books: [Book!]! @relationship(through: "Standing")  count: Int! @count(of: "books")  weight: Int @count(of: "books.grams")
+  name: ID!  books: [Book!]! @relationship(through: "Standing")  count: Int! @count(of: "books")
+  weight: Int @count(of: "books.grams")
   notes: [Note!]! @relationship  noteCount: Int @count(of: "notes")
 }
 type Book @node(key: "BOOK#{title}") { title: ID!  shelves: [Shelf!]! @relationship(through: "Standing") }
@@ -296,7 +300,8 @@ type Note @node(partition: "{shelf}", sort: "NOTE#{number:03}") { shelf: Shelf! 
 async def shelves(serve: Serve) -> Served:
     served = await serve(SHELF)
     await served.data(
-        """mutation { a: createShelf(input: { name: "a" }) { __typename } b: createShelf(input: { name: "b" }) { __typename }
+        """mutation { a: createShelf(input: { name: "a" }) { __typename }
+        b: createShelf(input: { name: "b" }) { __typename }
         x: createBook(input: { title: "x" }) { __typename } y: createBook(input: { title: "y" }) { __typename } }"""
     )
     return served

@@ -122,7 +122,9 @@ SESSIONS = """extend schema
   @table(name: "sessions", partitionKey: "pk", sortKey: "sk")
   @index(name: "turned", partitionKey: "sk", sortKey: "pk")
 type User @node(key: "USER#{name}") { name: ID!  sessions: [Session!]! @relationship }
-type Session @node(key: "SESSION#{token}") { token: ID!  note: String  expires: Int @ttl  users: [User!]! @relationship }
+type Session @node(key: "SESSION#{token}") {
+  token: ID!  note: String  expires: Int @ttl  users: [User!]! @relationship
+}
 type Login @edge(partition: "{user}", sort: "{session}") { user: User!  session: Session! }
 """
 
@@ -205,7 +207,8 @@ async def test_items_of_several_tables_are_written_together(serve: Serve) -> Non
     await served.data(
         """mutation ($until: DateTime!) { createSensor(input: { serial: "1", kind: "t",
           place: { create: { country: "US", state: "CA", city: "LA", name: "x", chain: "c" } },
-          alerts: [{ raised: "2022-07-19T17:59:58Z", text: "hot", expires: $until }] }) { sensor { place { name } } } }""",
+          alerts: [{ raised: "2022-07-19T17:59:58Z", text: "hot", expires: $until }]
+          }) { sensor { place { name } } } }""",
         {"until": until},
     )
 

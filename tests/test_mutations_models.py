@@ -6,6 +6,8 @@ TABLEGRAPH_EXAMPLES multiplies the number of models.
 from __future__ import annotations
 
 import os
+import re
+from copy import deepcopy
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import Serve, Served
 from tests.harbour import LISTS, Kind, Thing, World, differences, worlds
-from tests.written import codes, stored
+from tests.written import Stored, codes, stored
 
 EXAMPLES = 60 * int(os.environ.get("TABLEGRAPH_EXAMPLES", "1"))
 STEPS = 14
@@ -258,6 +260,34 @@ async def read(served: Served, world: World, node: Thing) -> tuple[dict[str, Any
     return found, answer(node, world) | lists
 
 
+# --- the rule -----------------------------------------------------------------------------------------------------
+
+
+async def together(served: Served, world: World, data: st.DataObject, before: Stored) -> tuple[World, Stored]:
+    """Send two mutations as one transaction: both are done as if one after the other, or nothing is."""
+    kept = deepcopy(world)
+    steps = [Step(world, data), Step(world, data)]
+    heads, fields, variables = [], [], {}
+    for number, step in enumerate(steps):
+        parts = re.fullmatch(r"mutation \((.*?)\) \{ done: (.*) \}", step.query)
+        assert parts is not None
+        heads.append(parts[1].replace("$", f"$v{number}"))
+        fields.append(f"v{number}: " + parts[2].replace("$", f"$v{number}"))
+        variables |= {f"v{number}{name}": value for name, value in step.variables.items()}
+
+    body = await served(f"mutation ({', '.join(heads)}) @transaction {{ {' '.join(fields)} }}", variables)
+
+    after, said = await stored(served), f"{body} {fields} {variables} {world.sdl}"
+    if "errors" in body:
+        assert after == before, said
+        assert "INTERNAL" not in {one[0] for one in codes(body).values()}, said
+        return kept, after
+    wrong = differences(world, list(after.values()))
+    assert wrong == [], f"{wrong} {said}"
+    assert not any(step.codes for step in steps), said
+    return world, after
+
+
 @given(world=worlds(), data=st.data())
 # To shrink an example takes minutes: what failed is told in full instead.
 @settings(
@@ -272,6 +302,9 @@ async def test_any_mutations_leave_the_table_as_it_must_be(serve: Serve, world: 
     found = await stored(served)
 
     for _ in range(data.draw(st.integers(1, STEPS))):
+        if data.draw(st.integers(0, 3)) == 0:
+            world, found = await together(served, world, data, found)
+            continue
         step = Step(world, data)
         body = await served(step.query, step.variables)
         before, found = found, await stored(served)

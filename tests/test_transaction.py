@@ -31,7 +31,8 @@ MODEL = compile_model(
     type Box @node(partition: "BOX#{number}", sort: "box") @indexed(by: "by-state", sort: "{weight:04}-{label:lower}") {
       number: ID!  state: String  weight: Int  label: String  colours: [String!] @attribute(set: true)
     }
-    type Lid @node(partition: "{box}", sort: "LID#{number}") @indexed(by: "by-state", partition: "{shard(3)}", sort: "LID-{box.label}") {
+    type Lid @node(partition: "{box}", sort: "LID#{number}")
+      @indexed(by: "by-state", partition: "{shard(3)}", sort: "LID-{box.label}") {
       box: Box!  number: ID!
     }"""
 )
@@ -42,8 +43,11 @@ def key(number: object) -> ItemKey:
     return "things", (("pk", f"BOX#{number}"), ("sk", "box"))
 
 
-def guard(rule: Rule = Rule.PRESENT, condition: Condition = Present("pk"), name: str = "Box 1") -> Guard:
-    return Guard(rule, condition, name)
+THERE = Present("pk")
+
+
+def guard(rule: Rule = Rule.PRESENT, condition: Condition = THERE) -> Guard:
+    return Guard(rule, condition, "Box 1")
 
 
 # --- updates ------------------------------------------------------------------------------------------------------
@@ -202,7 +206,7 @@ def test_what_moves_into_the_place_of_another_item_takes_it() -> None:
     assert transaction.request().actions[0].condition == AllOf((Present("pk"),))
 
 
-PUT, UPDATE, COUNT, DELETE, MOVE, CHECK, REST = "put update count delete move check rest".split()
+PUT, UPDATE, COUNT, DELETE, MOVE, CHECK, REST = ("put", "update", "count", "delete", "move", "check", "rest")
 
 
 def do(transaction: Transaction, verb: str) -> None:

@@ -77,3 +77,39 @@ def actions(served: Served) -> list[str]:
         if operation == "TransactWriteItems"
         for action in parameters["TransactItems"]
     ]
+
+
+# --- boxes: a node with fields of every kind -------------------------------------------------------------------------
+
+BOXES = """extend schema
+  @table(name: "boxes", partitionKey: "pk", sortKey: "sk", type: "type")
+  @index(name: "by-state", partitionKey: "state", sortKey: "data")
+enum State { OPEN SENT }
+type Size { width: Int!  unit: String }
+type Box @node(partition: "BOX#{number}", sort: "box") @indexed(by: "by-state", sort: "{weight:06}#{label:lower}") {
+  number: ID!
+  state: State
+  weight: Int
+  label: String
+  amount: Float
+  names: [String!]
+  colours: [String!] @attribute(set: true)
+  numbers: [Int!] @attribute(set: true)
+  size: Size
+  anything: JSON
+  raw: Base64
+  when: DateTime
+}
+input Weights { from: Int  to: Int }
+type Query { ofState(state: State!, weight: Weights): [Box!]! @find }
+"""
+
+
+async def create(served: Served, fields: str) -> Any:
+    data = await served.data(f"mutation {{ createBox(input: {{ {fields} }}) {{ box {{ number }} }} }}")
+    return data["createBox"]["box"]
+
+
+async def update(served: Served, arguments: str, ask: str = "number") -> Any:
+    data = await served.data(f'mutation {{ updateBox(key: {{ number: "1" }}, {arguments}) {{ box {{ {ask} }} }} }}')
+    return data["updateBox"]["box"]

@@ -39,6 +39,8 @@ class Wish:
     codes: frozenset[Code] = frozenset(Code) - NEVER_MENDED
     delete_dangling: bool = False
     dry_run: bool = False
+    is_early: bool = False
+    """Nothing is wanted that is only decided later: the tables are walked once."""
 
     def takes(self, finding: Finding) -> bool:
         """Say whether a finding is to be mended."""
@@ -59,7 +61,7 @@ async def repair(walk: Walk, wish: Wish, report: Report) -> None:
     """
     repairing = _Repair(walk, wish, report)
     await walk.through(repairing.visit)
-    if repairing.is_needed_again or looks_behind(walk.graph.model):
+    if not wish.is_early and (repairing.is_needed_again or looks_behind(walk.graph.model)):
         repairing.is_later = True
         await walk.through(repairing.visit)
 

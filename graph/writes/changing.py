@@ -277,8 +277,13 @@ async def _rewrite_mirror(
         return
     (mirror,) = await writing.operation.items([old_key])
     writing.transaction.delete(old_key, (), at)
-    item = after.item(layout) if mirror is None else _applied(mirror, attributes)
-    writing.transaction.put(key, item, (), at)
+    if mirror is not None:
+        writing.transaction.put(key, _applied(mirror, attributes), (), at)
+        return
+    # One that was lost is made anew, of nothing but what the model says.
+    made = Draft(after.model, after.type, after.values)
+    await writing.complete(made, behind(writing.model, made, made.type.fields), at)
+    writing.transaction.put(key, made.item(layout), (), at)
 
 
 # --- what is made of a node elsewhere -----------------------------------------------------------------------------

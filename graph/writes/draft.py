@@ -10,6 +10,7 @@ from typing import Any
 from graph.entity import UNKNOWN, Entity
 from graph.errors import KeyValueError
 from graph.keys import (
+    OURS,
     PARTITION_KEY_BYTES,
     SORT_KEY_BYTES,
     KeyValue,
@@ -51,6 +52,8 @@ class Draft:
             for field in entity.type.fields.values()
             if field.kind is not FieldKind.RELATIONSHIP
         }
+        # The key decides which item it is, whatever an attribute beside it says.
+        values |= {path[0]: value for path, value in entity.key_paths.items() if len(path) == 1}
         return cls(entity.model, entity.type, values, entity.wire)
 
     def changed(self, values: Mapping[str, Any]) -> Draft:
@@ -88,7 +91,7 @@ class Draft:
         Raises: KeyValueError when a value cannot stand in its key.
         """
         declared = declared_attributes(self.model, layout)
-        item = {name: value for name, value in self.kept.items() if name not in declared}
+        item = {name: value for name, value in self.kept.items() if not (name in declared or name.startswith(OURS))}
         changed = frozenset(self.type.fields)
         item |= {name: value for name, value in self.rewritten(layout, changed).items() if value is not None}
         type_attribute = self.model.tables[layout.table].type_attribute
