@@ -9,7 +9,8 @@ from itertools import zip_longest
 from typing import Any
 
 from graph.entity import Entity
-from graph.errors import InputPath, KeyValueError, WriteError
+from graph.errors import AlreadyExists, InputPath, KeyValueError, WriteError
+from graph.lookups import by_keys
 from graph.model import Field, FieldKind, Inward, ItemType, Layout, Model, Moment
 from graph.requests import Item, ItemKey
 from graph.sources import together
@@ -22,8 +23,9 @@ from graph.writes.draft import Draft, behind, behind_keys, keys_made_of, paths_o
 from graph.writes.guards import LOCK, absent, present, unchanged
 from graph.writes.history import keep_version
 from graph.writes.inward import linked
+from graph.writes.naming import by_name, may_have_another_key
 from graph.writes.stored import copied_fields, is_stored
-from graph.writes.writing import Conditions, Writing
+from graph.writes.writing import Conditions, Writing, describe
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,7 @@ async def change(
         values[type_.version] = (old.values.get(type_.version) or 0) + 1
     after = old.changed(values)
     refuse_unfit(after)
+    await _refuse_taken(writing, after, values, at)
     guards = [
         present(type_, key, writing.operation.now, at, rule),
         *writing.conditions(type_, key, asked, at),
@@ -158,6 +161,19 @@ async def change(
     if references or summed:
         await writing.count(old, after, at)
     return Entity(writing.model, type_, layout=after.layouts[0], wire=item, holds=None)
+
+
+async def _refuse_taken(writing: Writing, after: Draft, changed: Collection[str], at: InputPath) -> None:
+    """Refuse a new name that a node has whose key holds something else beside it. Raises AlreadyExists."""
+    type_ = after.type
+    if type_.ref is None or not may_have_another_key(writing.model, type_):
+        return
+    if not {variable.path[0] for variable in type_.ref.variables}.isdisjoint(changed):
+        named = by_name(after)
+        writing.claim(named, at)
+        (found,) = await by_keys(writing.operation, [named])
+        if found is not None and not writing.operation.is_imagined:
+            raise AlreadyExists(f"there is a {describe(named)} already: give another name", at)
 
 
 def _is_same(old: Draft, name: str, value: Any) -> bool:
@@ -276,10 +292,14 @@ async def _rewrite_mirror(
             writing.transaction.update(key, Update(put, gone), [guard], at)
         return
     (mirror,) = await writing.operation.items([old_key])
-    writing.transaction.delete(old_key, (), at)
     if mirror is not None:
+        # It holds a copy that the first item does not: what is moved must be what is there.
+        read = Entity(writing.model, after.type, wire=mirror)
+        guards = unchanged(read, old_key, mirror.keys() - {LOCK}, at)
+        writing.transaction.delete(old_key, guards, at)
         writing.transaction.put(key, _applied(mirror, attributes), (), at)
         return
+    writing.transaction.delete(old_key, (), at)
     # One that was lost is made anew, of nothing but what the model says.
     made = Draft(after.model, after.type, after.values)
     await writing.complete(made, behind(writing.model, made, made.type.fields), at)

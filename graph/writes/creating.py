@@ -10,7 +10,7 @@ from graph.entity import Entity
 from graph.errors import AlreadyExists, InputPath
 from graph.keys import Path
 from graph.lookups import by_keys
-from graph.model import FieldKind, ItemType, Model
+from graph.model import FieldKind, ItemType
 from graph.sources import together
 from graph.transaction import Rule
 from graph.writes.blobs import store_blobs
@@ -19,6 +19,7 @@ from graph.writes.defaults import initial
 from graph.writes.draft import Draft, behind, paths_of, refuse_unfit
 from graph.writes.guards import absent
 from graph.writes.history import keep_version
+from graph.writes.naming import by_name, may_have_another_key
 from graph.writes.writing import NO_CONDITIONS, Writing, describe
 
 
@@ -44,7 +45,7 @@ async def create(writing: Writing, new: NewItem) -> Draft | Entity:
     Raises: AlreadyExists, NotFound, KeyValueError, WriteError.
     """
     draft = await _draft(writing, new)
-    looked_for = [_named(draft)] if _may_have_another_key(writing.model, new.type) else []
+    looked_for = [by_name(draft)] if may_have_another_key(writing.model, new.type) else []
     found, _ = await together([_find_all(writing, looked_for), _know_keys(writing, draft, new.at)])
     if any(found) and not writing.operation.is_imagined:
         raise AlreadyExists(f"there is a {describe(looked_for[0])} already: change it by update or upsert", new.at)
@@ -60,7 +61,7 @@ async def upsert(writing: Writing, new: NewItem) -> Draft | Entity:
     Raises: NotFound, KeyValueError, WriteError.
     """
     draft = await _draft(writing, new)
-    found = await _find(writing, _named(draft) if _may_have_another_key(writing.model, new.type) else _keyed(draft))
+    found = await _find(writing, by_name(draft) if may_have_another_key(writing.model, new.type) else _keyed(draft))
     if found is None:
         await _put(writing, draft, new.at, Rule.UNCHANGED)
         await _hang(writing, new, draft, upsert)
@@ -92,6 +93,8 @@ async def _draft(writing: Writing, new: NewItem) -> Draft:
 
 async def _put(writing: Writing, draft: Draft, at: InputPath, rule: Rule = Rule.ABSENT) -> None:
     """Put the items of a draft, check the nodes that it names, and have it counted."""
+    if may_have_another_key(writing.model, draft.type):
+        writing.claim(by_name(draft), at)
     for layout in draft.layouts:
         key = draft.key(layout)
         guards = [] if layout.mirror else [absent(draft.type, key, writing.operation.now, at, rule)]
@@ -120,16 +123,6 @@ async def _hang(writing: Writing, new: NewItem, draft: Draft, write: Write) -> N
 # --- is it there already? -----------------------------------------------------------------------------------------
 
 
-def _may_have_another_key(model: Model, type_: ItemType) -> bool:
-    """Say whether a node of the same name may lie under another key, which holds more than the name."""
-    if type_.ref is None or not type_.is_node:
-        return False
-    named = {variable.path for variable in type_.ref.variables}
-    layout = type_.layouts[0]
-    keys = [layout.templates[name] for name in model.tables[layout.table].key_attributes]
-    return not {path for template in keys for path in paths_of(template)} <= named
-
-
 async def _find(writing: Writing, named: Entity) -> Entity | None:
     (found,) = await _find_all(writing, [named])
     return found
@@ -145,12 +138,6 @@ async def _know_keys(writing: Writing, draft: Draft, at: InputPath) -> list[Enti
     known = [(name, node) for name, node in nodes if isinstance(node, Entity) and not node.type.virtual]
     await together([writing.key_of(node, (*at, name)) for name, node in known])
     return []
-
-
-def _named(draft: Draft) -> Entity:
-    """Name a node by what other items name it by."""
-    assert draft.type.ref is not None, "only a node is named by others"
-    return Entity(draft.model, draft.type, named=_values_at(draft, (v.path for v in draft.type.ref.variables)))
 
 
 def _keyed(draft: Draft) -> Entity:
