@@ -189,6 +189,22 @@ def test_what_dynamodb_does_not_take_is_told_in_the_end(fleet: Target, error: ty
     assert len(changes(table)) == 6
 
 
+def test_a_busy_account_is_waited_for(fleet: Target) -> None:
+    class Busy(SlowTable):
+        busy = 20
+
+        def _update(self, updates: list[dict[str, Any]]) -> None:
+            self.busy -= 1
+            if self.busy >= 0:
+                raise TableBusy("ResourceInUseException")
+            super()._update(updates)
+
+    table = Busy(definition(fleet, "reverse", "names"))
+
+    assert [step.kind for step in applied(table, fleet).steps] == [Kind.CREATE_INDEX, Kind.BACKFILL, Kind.TTL]
+    assert changes(table) == ["Create by-owner"] * 21
+
+
 def test_why_a_step_has_to_wait_is_told(fleet: Target) -> None:
     class Full(SlowTable):
         def _update(self, updates: list[dict[str, Any]]) -> None:

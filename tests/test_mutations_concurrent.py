@@ -137,11 +137,6 @@ async def test_a_key_is_created_once(serve: Serve) -> None:
     assert sorted(done, key=str) == ["ALREADY_EXISTS"] * 9 + [None]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="that a name is free is looked up, and not asked of DynamoDB: two keys of one name differ. Keep an item for "
-    "the name alone, or lock one",
-)
 async def test_a_name_is_created_once_whatever_else_the_key_holds(serve: Serve, transport: BotoTransport) -> None:
     served = await library(serve)
     both = asyncio.Barrier(2)

@@ -86,6 +86,7 @@ class _Run:
         self._drop = drop
         self._done = Done()
         self._tries: Counter[tuple[Kind, str]] = Counter()
+        self._taken: Counter[tuple[Kind, str]] = Counter()
         self._sent: Step | None = None
         """What was sent last: it is done when it is no longer in the plan, and nothing is under way."""
         self._why = ""
@@ -128,13 +129,13 @@ class _Run:
             self._sent = None
 
     async def _send(self, step: Step, state: State) -> None:
-        if self._tries[step.kind, step.subject]:
+        place = step.kind, step.subject
+        if self._tries[place]:
             await self._pause(step, self._why)
         else:
             self._restart_clock()
             self._watch.taking(step)
-        self._tries[step.kind, step.subject] += 1
-        tries = self._tries[step.kind, step.subject]
+        self._tries[place] += 1
         assert step.request is not None, "all other steps have been taken otherwise"
         try:
             if step.kind is Kind.CREATE_INDEX and step.index is not None and filled(self._target, (step.index,)):
@@ -142,11 +143,12 @@ class _Run:
             await self._graph.send(step.request)
         except tuple(MOST_TRIES) as error:
             self._why = str(error)
-            if tries >= MOST_TRIES[type(error)]:
+            if self._tries[place] >= MOST_TRIES[type(error)]:
                 raise
         else:
             self._sent, self._why = step, "the description of the table does not show it yet"
-            if tries >= MOST_EFFECTLESS:
+            self._taken[place] += 1
+            if self._taken[place] >= MOST_EFFECTLESS:
                 raise StoreError(
                     f"{step.line()}: DynamoDB takes the request again and again, and the description of the table "
                     f"`{step.table}` never shows it: expected it to be changed. Look whether something else changes it"

@@ -9,8 +9,7 @@ from itertools import zip_longest
 from typing import Any
 
 from graph.entity import Entity
-from graph.errors import AlreadyExists, InputPath, KeyValueError, WriteError
-from graph.lookups import by_keys
+from graph.errors import InputPath, KeyValueError, WriteError
 from graph.model import Field, FieldKind, Inward, ItemType, Layout, Model, Moment
 from graph.requests import Item, ItemKey
 from graph.sources import together
@@ -23,9 +22,10 @@ from graph.writes.draft import Draft, behind, behind_keys, keys_made_of, paths_o
 from graph.writes.guards import LOCK, absent, present, unchanged
 from graph.writes.history import keep_version
 from graph.writes.inward import linked
+from graph.writes.names import refuse_taken
 from graph.writes.naming import by_name, may_have_another_key
 from graph.writes.stored import copied_fields, is_stored
-from graph.writes.writing import Conditions, Writing, describe
+from graph.writes.writing import Conditions, Writing
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,9 @@ async def change(
         values[type_.version] = (old.values.get(type_.version) or 0) + 1
     after = old.changed(values)
     refuse_unfit(after)
-    await _refuse_taken(writing, after, values, at)
+    naming = {variable.path[0] for variable in type_.ref.variables} if type_.ref is not None else set()
+    if may_have_another_key(writing.model, type_) and not naming.isdisjoint(values):
+        await refuse_taken(writing, by_name(after), at)
     guards = [
         present(type_, key, writing.operation.now, at, rule),
         *writing.conditions(type_, key, asked, at),
@@ -161,19 +163,6 @@ async def change(
     if references or summed:
         await writing.count(old, after, at)
     return Entity(writing.model, type_, layout=after.layouts[0], wire=item, holds=None)
-
-
-async def _refuse_taken(writing: Writing, after: Draft, changed: Collection[str], at: InputPath) -> None:
-    """Refuse a new name that a node has whose key holds something else beside it. Raises AlreadyExists."""
-    type_ = after.type
-    if type_.ref is None or not may_have_another_key(writing.model, type_):
-        return
-    if not {variable.path[0] for variable in type_.ref.variables}.isdisjoint(changed):
-        named = by_name(after)
-        writing.claim(named, at)
-        (found,) = await by_keys(writing.operation, [named])
-        if found is not None and not writing.operation.is_imagined:
-            raise AlreadyExists(f"there is a {describe(named)} already: give another name", at)
 
 
 def _is_same(old: Draft, name: str, value: Any) -> bool:

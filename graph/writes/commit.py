@@ -69,6 +69,9 @@ async def commit(operation: Operation, mutations: list[Mutation]) -> list[Entity
             except Refused as refused:
                 if (error := _error(refused)) is not None:
                     raise Blamed(error, refused.guard.mutation) from None
+                if refused.guard.rule is Rule.UNLOCKED:
+                    # Two who wait for each other's locks would wait for ever.
+                    await locks.release()
                 await break_stale(operation, refused)
                 await back_off(attempt, operation.meter)
                 operation.forget()
