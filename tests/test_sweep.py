@@ -20,7 +20,6 @@ from server.sweep import age, sweep
 from tests.blobs import CREATE, MODEL, OTHER, SCAN, UPDATE, Watched, created, item, read
 from tests.conftest import ROOT, Serve, Served, make_table
 
-
 NO_RECEIPTS = "0 receipts of idempotency keys deleted\n"
 
 
@@ -125,7 +124,7 @@ async def test_the_command_says_what_it_deletes(
     lines = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"scans/Document/\w+/scan/[\w-]+  500 bytes  \d{4}-\d\d-\d\d \d\d:\d\d", lines[0])
     assert lines[1] == "1 objects with 500 bytes would be deleted"
-    assert lines[3] == "1 objects with 500 bytes deleted"
+    assert lines[4] == "1 objects with 500 bytes deleted"
 
 
 async def test_what_an_earlier_version_points_to_is_read_and_spared(serve: Serve, store: Watched) -> None:
