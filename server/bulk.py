@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from graph.boto import BotoTransport
 from graph.bulk.items import ItemReader
 from graph.bulk.records import Moment, RecordReader
-from graph.client import BotoTransport, Client
+from graph.client import Client
 from graph.errors import GraphError, InputError
 from graph.loaders import Graph
 from graph.model import Model

@@ -18,7 +18,8 @@ from typing import Any
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from graph.blobs import FolderStore, S3Store
-from graph.client import BotoTransport, Client
+from graph.boto import BotoTransport
+from graph.client import Client
 from graph.errors import AccessRefused, ModelError, StoreError, TableMissing
 from graph.imagined import READ_UNIT_BYTES, ImaginedTable, explanation
 from graph.loaders import Graph, Limits

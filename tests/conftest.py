@@ -14,7 +14,8 @@ import orjson
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from graph.client import BotoTransport, Client
+from graph.boto import BotoTransport
+from graph.client import Client
 from graph.client import Response as WireResponse
 from graph.loaders import Graph, Limits
 from graph.requests import Item

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from graph.client import BotoTransport, Client, Meter
+from graph.boto import BotoTransport
+from graph.client import Client, Meter
 from graph.errors import RequestRefused, StoreError, TableMissing, TransactionCancelled
 from graph.expressions import Exists, Not
 from graph.requests import (

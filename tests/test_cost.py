@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from graph.client import BotoTransport
+from graph.boto import BotoTransport
 from graph.client import Response as WireResponse
 from tests.conftest import BANANAS, Serve, Served
 

@@ -28,7 +28,7 @@ from typing import Any
 import pytest
 from graphql import build_schema, find_breaking_changes, find_schema_changes
 
-from graph.client import BotoTransport
+from graph.boto import BotoTransport
 from graph.client import Response as WireResponse
 from resolvers.schema import print_sdl
 from resolvers.sdl import compile_model

@@ -20,13 +20,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from graph.boto import BotoTransport
 from graph.bulk.cells import record_of, row_of
 from graph.bulk.items import Fitting, ItemReader, Placed, all_layouts
 from graph.bulk.pump import Pump
 from graph.bulk.records import Moment, RecordReader
 from graph.bulk.shapes import columns
 from graph.bulk.written import RecordWriter
-from graph.client import BotoTransport, Client
+from graph.client import Client
 from graph.errors import GraphError, InputError
 from graph.requests import Item
 from resolvers.sdl import compile_model

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from graph.client import BotoTransport, Meter, Response
+from graph.boto import BotoTransport
+from graph.client import Meter, Response
 from graph.errors import RequestRefused
 from graph.loaders import Graph, Limits, Operation
 from graph.requests import DescribeTable, GetItem, Item, ItemKey, Request

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from graph.client import BotoTransport
+from graph.boto import BotoTransport
 from graph.cursor import read_cursor, write_cursor
 from graph.patterns import access_patterns
 from graph.requests import GetItem, Query

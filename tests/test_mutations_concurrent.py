@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from graph.client import BotoTransport, Client
+from graph.boto import BotoTransport
+from graph.client import Client
 from graph.client import Response as WireResponse
 from graph.errors import Throttled, TransactionCancelled, Unavailable
 from graph.loaders import Graph, Limits

@@ -23,7 +23,7 @@ from graphql import (
     is_list_type,
 )
 
-from graph.client import BotoTransport
+from graph.boto import BotoTransport
 from graph.errors import ModelError
 from resolvers.schema import print_sdl
 from resolvers.sdl import compile_model

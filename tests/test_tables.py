@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graph.client import BotoTransport
+from graph.boto import BotoTransport
 from graph.model import Model
 from graph.tables import create_table, differences
 from resolvers.sdl import compile_model

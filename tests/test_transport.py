@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from graph.client import BotoTransport, Client, Meter
+from graph.boto import BotoTransport
+from graph.client import Client, Meter
 from graph.errors import (
     AccessRefused,
     DeadlineExceeded,
