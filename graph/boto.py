@@ -12,6 +12,7 @@ from typing import Any
 
 import boto3
 import botocore.exceptions
+import botocore.session
 import orjson
 from botocore import xform_name
 from botocore.config import Config
@@ -58,21 +59,20 @@ class BotoTransport:
         )
         try:
             access_key, secret = credentials or (None, None)
-            self._client = boto3.session.Session().client(
+            self.session = botocore.session.get_session()
+            self.client = boto3.session.Session(access_key, secret, botocore_session=self.session).client(
                 "dynamodb",
                 endpoint_url=endpoint_url,
                 # boto3 alone among the SDKs reads AWS_DEFAULT_REGION only.
                 region_name=region or os.environ.get("AWS_REGION"),
                 config=config,
-                aws_access_key_id=access_key,
-                aws_secret_access_key=secret,
             )
         except botocore.exceptions.NoRegionError:
             raise AccessRefused("no AWS region is set: set AWS_REGION, or a region in the profile") from None
         except NO_CREDENTIALS as error:
             raise no_credentials(error) from error
-        self._client.meta.events.register("before-parse.dynamodb.*", _take_body)
-        self._client.meta.events.register("before-call.dynamodb.BatchWriteItem", self._give_body)
+        self.client.meta.events.register("before-parse.dynamodb.*", _take_body)
+        self.client.meta.events.register("before-call.dynamodb.BatchWriteItem", self._give_body)
         self._bodies = threading.local()
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="dynamodb")
 
@@ -90,7 +90,7 @@ class BotoTransport:
 
     def _call(self, operation: str, parameters: dict[str, Any]) -> Response:
         try:
-            response: Response = getattr(self._client, xform_name(operation))(**self._given(operation, parameters))
+            response: Response = getattr(self.client, xform_name(operation))(**self._given(operation, parameters))
         except botocore.exceptions.ClientError as error:
             raise _answered(error, parameters) from error
         except NO_CREDENTIALS as error:
@@ -115,7 +115,7 @@ class BotoTransport:
     def close(self) -> None:
         """Let running requests end and free the threads."""
         self._threads.shutdown(wait=False, cancel_futures=True)
-        self._client.close()
+        self.client.close()
 
 
 def _with_bytes(value: Any, name: str = "") -> Any:
