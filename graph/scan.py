@@ -9,6 +9,7 @@ from graph.expressions import AllOf, AnyOf, Compare, Condition, Exists, Function
 from graph.keys import OURS, Literal
 from graph.loaders import Operation
 from graph.model import Layout, Table
+from graph.ours import is_ours
 from graph.requests import Item, Scan, key_value
 from graph.sources import (
     NO_SIEVE,
@@ -98,6 +99,8 @@ class ScanSource:
 
     def entry(self, segment: int, item: Item) -> Entry | None:
         """Take an item as an entry, if it is one."""
+        if is_ours(item, self.table(segment)):
+            return None
         entity = read_layouts(self.operation, self.layouts, item, self.place)
         return None if entity is None else Entry(self.position(segment, item), entity)
 

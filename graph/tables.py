@@ -83,7 +83,10 @@ def differences(model: Model, table: Table, description: Mapping[str, Any]) -> I
         name = index.name or ""
         if name not in existing:
             known = ", ".join(f"`{other}`" for other in existing) or "none"
-            yield f"the table `{table.name}` has no index `{name}`: it has {known}. Add it to the table, or mend @index"
+            yield (
+                f"the table `{table.name}` has no index `{name}`: it has {known}. Add it (`tablegraph apply` does), or "
+                "mend @index"
+            )
         elif (keys := described_keys(existing[name])) != (wanted_keys := keys_of(index)):
             yield (
                 f"the key of the index `{name}` is {shown_keys(keys)}, and the model says {shown_keys(wanted_keys)}: "

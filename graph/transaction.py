@@ -58,6 +58,8 @@ class Change:
     item: Mapping[str, AttributeValue] | None = None
     update: Update = NO_UPDATE
     delete: bool = False
+    is_updated: bool = False
+    """It is there, and more is done to it than to count."""
     is_moved: bool = False
     """It is deleted here and put elsewhere, as it was read."""
     is_linked: bool = False
@@ -125,7 +127,7 @@ class Transaction:
     ) -> None:
         """Write an item whole; what was counted of it so far is in it. Raises WriteError when it is written twice."""
         change = self._change(key, at)
-        if change.item is not None or change.update.put or change.update.remove:
+        if change.item is not None or change.is_updated:
             raise _twice(at)
         if change.delete:
             # What is moved here takes the place of what leaves it, under the conditions for that to leave.
@@ -142,6 +144,10 @@ class Transaction:
 
     def update(self, key: ItemKey, update: Update, guards: Iterable[Guard] = (), at: InputPath = ()) -> None:
         """Change attributes of an item. Raises WriteError when it is written twice."""
+        self._update(key, update, guards, at)
+        self._change(key).is_updated = True
+
+    def _update(self, key: ItemKey, update: Update, guards: Iterable[Guard], at: InputPath = ()) -> None:
         change = self._change(key, at)
         if change.rests_on & update.names:
             raise _linked(change.guards[0].name, "changed", at)
@@ -162,7 +168,7 @@ class Transaction:
         elif change.is_moved:
             raise _moved(key)
         elif not change.delete:
-            self.update(key, Update(add={attribute: number}), guards)
+            self._update(key, Update(add={attribute: number}), guards)
 
     def delete(self, key: ItemKey, guards: Iterable[Guard] = (), at: InputPath = (), *, is_moved: bool = False) -> None:
         """Delete an item; what was counted of it goes with it. Raises WriteError when it is written or named as well.
@@ -176,7 +182,8 @@ class Transaction:
             raise _twice(at)
         if is_moved and change.update:
             raise _moved(key, at)
-        change.update, change.delete, change.is_moved = NO_UPDATE, True, is_moved
+        change.update, change.is_updated = NO_UPDATE, False
+        change.delete, change.is_moved = True, is_moved
         change.guards += self._asked(guards)
 
     def request(self) -> TransactWriteItems:

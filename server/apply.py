@@ -100,15 +100,23 @@ def _left_alone(graph: Graph, taken: Sequence[Target]) -> Iterator[str]:
 
 def _summarise(done: Sequence[Done]) -> int:
     steps = sum(len(one.steps) for one in done)
-    sys.stderr.write(f"apply: {steps} steps done\n")
+    sys.stderr.write(f"apply: {_counted(steps, 'step')} done\n")
     for step in (one.rest[0] for one in done if one.rest):
         sys.stderr.write(f"{step.table}: what is left begins with {step.line()}\n")
     if left := sum(one.filled.left for one in done):
         sys.stderr.write(
-            f"{left} attributes could not be filled in, for what they are made of is missing or wrong: "
+            f"{_counted(left, 'attribute')} could not be filled in, where what it is made of is missing or wrong: "
             "`tablegraph verify` names them\n"
         )
     return FAILED if left else 0
+
+
+def _named(step: Step) -> str:
+    return f"{step.kind.value} {step.subject}".strip()
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 class Progress:
@@ -121,16 +129,16 @@ class Progress:
     def taking(self, step: Step) -> None:
         """Tell that a step is begun."""
         self._last = ""
-        self._line(f"{step.table}: {' '.join(filter(None, (step.kind.value, step.subject)))} …")
+        self._line(f"{step.table}: {_named(step)} …")
 
-    def waiting(self, step: Step, secs: float) -> None:
+    def waiting(self, step: Step, why: str, secs: float) -> None:
         """Tell what is waited for."""
-        what = step.reason if step.kind is Kind.WAIT else step.line()
+        text = f"{step.table}: {_named(step)}, waiting for {secs:,.0f} s: {why}"
         if self._is_line:
-            self._write(f"{step.table}: waiting for {secs:,.0f} s: {what}", end="")
-        elif what != self._last or secs - self._told_secs >= LINE_SECS:
-            self._line(f"{step.table}: waiting for {secs:,.0f} s: {what}")
-            self._last, self._told_secs = what, secs
+            self._write(text, end="")
+        elif why != self._last or secs - self._told_secs >= LINE_SECS:
+            self._line(text)
+            self._last, self._told_secs = why, secs
 
     def moved(self, step: Step, tally: Tally) -> None:
         """Tell how far a backfill is, to a person."""
@@ -141,8 +149,8 @@ class Progress:
 
     def ended(self, step: Step, result: Filled | None) -> None:
         """Tell that a step is done."""
-        filled = "" if result is None else f": {result.mended:,} attributes written"
-        self._line(f"{step.table}: {' '.join(filter(None, (step.kind.value, step.subject)))} is done{filled}")
+        filled = "" if result is None else f": {_counted(result.mended, 'attribute')} written"
+        self._line(f"{step.table}: {_named(step)} is done{filled}")
 
     def _line(self, text: str) -> None:
         self._write(text, end="\n")

@@ -224,7 +224,9 @@ async def _compare(graph: Graph) -> None:
         try:
             description = await graph.send(DescribeTable(table.name))
         except TableMissing as error:
-            raise TableMissing(f"{error}. Name the right one in @table(name: …), or with --table") from None
+            raise TableMissing(
+                f"{error}. Name the right one in @table(name: …) or with --table, or make it: `tablegraph apply`"
+            ) from None
         except AccessRefused:
             raise
         except StoreError as error:

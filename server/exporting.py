@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from graph.bulk.items import Fitting, all_layouts, is_ours
+from graph.bulk.items import Fitting, all_layouts
 from graph.bulk.records import Moment, RecordReader
 from graph.bulk.written import RecordWriter, mirror_keys, unknown_nodes
 from graph.entity import Entity, read_entity
@@ -22,6 +22,7 @@ from graph.keys import OURS
 from graph.loaders import Graph
 from graph.lookups import by_keys
 from graph.model import Model, Table
+from graph.ours import is_ours
 from graph.requests import DescribeTable, Item, KeyAttributes, ListTables, Scan, key_value
 from graph.sources import together
 from graph.writes.draft import Draft

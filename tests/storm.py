@@ -200,7 +200,7 @@ class Victim:
     process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        command = [
+        command: list[str | Path] = [
             TABLEGRAPH,
             "serve",
             "--schema",

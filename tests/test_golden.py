@@ -7,10 +7,11 @@ say what it needs:
     # item: {"objectId": {"S": "CONTAINER_1"}, "relatedObjectId": {"S": "PALLET_1"}}
 
 A variable may come `from` the response of another query, so that no file holds a copy of a cursor. With items, the
-query runs over tables of its own that hold just these; else over the rows that the example takes from its document, for
-the bananas also two containers of the fleet. `# data: "whole"` adds the example's larger set; a mutation has tables of its
-own as well, with the document's rows, and after it `# then: "query"` is executed and its response held too. Only a query
-whose name begins with `error-` may have errors, and it must. What no two runs have alike is written as `<token>`.
+query runs over tables of its own that hold just these; else over the rows that the example takes from its document,
+for the bananas also two containers of the fleet. `# data: "whole"` adds the example's larger set. A mutation has
+tables of its own as well, with the document's rows; after it `# then: "query"` is executed, and its response held too.
+Only a query whose name begins with `error-` may have errors, and it must. What no two runs have alike is written as
+`<token>`.
 """
 
 from __future__ import annotations

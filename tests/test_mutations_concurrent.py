@@ -16,7 +16,7 @@ from graph.loaders import Graph, Limits
 from resolvers.schema import Api
 from tests.conftest import Serve, Served
 from tests.library import faults, library
-from tests.written import code, stored
+from tests.written import code, codes, stored
 
 Send = Callable[[str, dict[str, Any]], Awaitable[WireResponse]]
 
@@ -137,11 +137,6 @@ async def test_a_key_is_created_once(serve: Serve) -> None:
     assert sorted(done, key=str) == ["ALREADY_EXISTS"] * 9 + [None]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="that a name is free is looked up, and not asked of DynamoDB: two keys of one name differ. Keep an item for "
-    "the name alone, or lock one",
-)
 async def test_a_name_is_created_once_whatever_else_the_key_holds(serve: Serve, transport: Transport) -> None:
     served = await library(serve)
     both = asyncio.Barrier(2)
@@ -309,6 +304,20 @@ async def test_a_condition_that_fails_is_not_tried_again(serve: Serve, transport
 
     assert code(error) == ("ALREADY_EXISTS", "input")
     assert len(way.tokens) == 1
+
+
+async def test_who_cannot_lock_a_node_is_the_one_to_blame(serve: Serve, transport: Transport) -> None:
+    served = await library(serve)
+
+    async def gone(_: Send, __: dict[str, Any]) -> None:
+        await served.data('mutation { deleteBook(key: { title: "z" }) { __typename } }')
+
+    body = await by(Way(transport, gone), served)(
+        """mutation @transaction { a: createBook(input: { title: "n" }) { __typename }
+        b: deleteBook(key: { title: "z" }) { __typename } }"""
+    )
+
+    assert codes(body) == {"a": ("ROLLED_BACK", None), "b": ("NOT_FOUND", None)}
 
 
 async def test_a_client_that_goes_leaves_no_lock(serve: Serve, transport: Transport) -> None:

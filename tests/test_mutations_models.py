@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -91,6 +92,7 @@ class Step:
         self.codes: set[str] = set()
         self.result: Thing | None = None
         self.variables: dict[str, Any] = {}
+        self.carry_out: Callable[[], None] = lambda: None
         self.kind = self.draw(st.sampled_from([*world.kinds.values(), world.kinds["Ship"], world.kinds["Call"]]))
         verbs = ["create", "create", "upsert", "update", "update", "update", "delete"]
         verb = self.draw(st.sampled_from(verbs))
@@ -130,7 +132,25 @@ class Step:
 
     def _write(self, verb: str) -> str:
         values, kind = self._new(), self.kind
-        thing = Thing(kind, dict(values))
+        self.carry_out = lambda: self._carry_out_write(verb, self._found(values))
+        self.carry_out()
+        self.variables = {"input": sent(values)}
+        name = kind.name
+        return (
+            f"mutation ($input: Create{name}Input!) {{ done: {verb}{name}(input: $input) "
+            f"{{ {name.lower()} {{ {asked(kind)} }} }} }}"
+        )
+
+    def _found(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Take the nodes that are there now for those that were not."""
+        return {
+            name: self.world.find(value.kind.name, value.name) or value if isinstance(value, Thing) else value
+            for name, value in values.items()
+        }
+
+    def _carry_out_write(self, verb: str, values: dict[str, Any]) -> None:
+        kind, thing = self.kind, Thing(self.kind, dict(values))
+        self.codes = set()
         known = self.world.find(kind.name, thing.name)
         if not self._is_there(values):
             self.codes.add("NOT_FOUND")
@@ -141,12 +161,6 @@ class Step:
             self.result.values |= values | {"version": self.result.values.get("version", 0) + 1}
             if known is None:
                 self.world.things.append(thing)
-        self.variables = {"input": sent(values)}
-        name = kind.name
-        return (
-            f"mutation ($input: Create{name}Input!) {{ done: {verb}{name}(input: $input) "
-            f"{{ {name.lower()} {{ {asked(kind)} }} }} }}"
-        )
 
     def _target(self) -> Thing:
         there = self.world.of(self.kind.name)
@@ -161,14 +175,8 @@ class Step:
         changed = {name: self._value(name) for name in names}
         more = self._relative(target, [name for name in kind.fields if name not in changed])
         self.variables = {"key": key_of(target), "set": sent(changed)} | more
-        values = {**target.values, **changed, **self._after(target, more)}
-        if target not in self.world.things or not self._is_there(changed):
-            self.codes.add("NOT_FOUND")
-        if self.world.find(kind.name, Thing(kind, values).name) not in (None, target):
-            self.codes.add("ALREADY_EXISTS")
-        if not self.codes:
-            self.result = target
-            target.values |= values | {"version": values["version"] + 1}
+        self.carry_out = lambda: self._carry_out_update(target, self._found(changed), more)
+        self.carry_out()
         name = kind.name
         verbs = {"increment": "Increment", "append": "Append", "remove": "Remove"}
         declared = "".join(f", ${one}: {verbs[one]}{name}Input" for one in more)
@@ -177,6 +185,17 @@ class Step:
             f"mutation ($key: {name}Key!, $set: Update{name}Input{declared}) {{ "
             f"done: update{name}(key: $key, set: $set{given_}) {{ {name.lower()} {{ {asked(kind)} }} }} }}"
         )
+
+    def _carry_out_update(self, target: Thing, changed: dict[str, Any], more: dict[str, dict[str, Any]]) -> None:
+        kind, values = self.kind, {**target.values, **changed, **self._after(target, more)}
+        self.codes = set()
+        if target not in self.world.things or not self._is_there(changed):
+            self.codes.add("NOT_FOUND")
+        if self.world.find(kind.name, Thing(kind, values).name) not in (None, target):
+            self.codes.add("ALREADY_EXISTS")
+        if not self.codes:
+            self.result = target
+            target.values |= values | {"version": values["version"] + 1}
 
     def _relative(self, target: Thing, names: list[str]) -> dict[str, dict[str, Any]]:
         """Choose what is added to numbers and lists, and what is taken out."""
@@ -267,7 +286,9 @@ async def together(served: Served, world: World, data: st.DataObject, before: St
     """Send two mutations as one transaction: both are done as if one after the other, or nothing is."""
     kept = deepcopy(world)
     steps = [Step(world, data), Step(world, data)]
-    heads, fields, variables = [], [], {}
+    heads: list[str] = []
+    fields: list[str] = []
+    variables: dict[str, Any] = {}
     for number, step in enumerate(steps):
         parts = re.fullmatch(r"mutation \((.*?)\) \{ done: (.*) \}", step.query)
         assert parts is not None
@@ -282,6 +303,9 @@ async def together(served: Served, world: World, data: st.DataObject, before: St
         assert after == before, said
         assert "INTERNAL" not in {one[0] for one in codes(body).values()}, said
         return kept, after
+    if steps[0].codes:
+        # What the second one creates the first one may name.
+        steps[0].carry_out()
     wrong = differences(world, list(after.values()))
     assert wrong == [], f"{wrong} {said}"
     assert not any(step.codes for step in steps), said

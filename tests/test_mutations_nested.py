@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import BANANAS, ROOT, Serve, Served
-from tests.written import actions, code, item, s, stored
+from tests.written import actions, code, codes, item, s, stored
 
 ORDERS = (ROOT / "examples/order-entry/schema.graphql").read_text()
 B2B = (ROOT / "examples/b2b/schema.graphql").read_text()
@@ -192,6 +192,22 @@ async def test_what_a_node_needs_goes_only_when_something_takes_its_place(serve:
     assert ("PERSON#Ann", "PASSPORT#1") in await stored(served)
     await served.data('mutation { deletePerson(key: { name: "Ann" }, cascade: true) { __typename } }')
     assert set(await stored(served)) == {("PASSPORT#1", "PASSPORT#1"), ("PASSPORT#2", "PASSPORT#2")}
+
+
+async def test_who_leaves_a_node_without_what_it_needs_is_to_blame(serve: Serve) -> None:
+    served = await serve(REQUIRED)
+
+    body = await served(
+        """mutation @transaction { a: createPassport(input: { number: "1" }) { __typename }
+        b: createPerson(input: { name: "Ann" }) { __typename }
+        c: createPassport(input: { number: "2" }) { __typename } }"""
+    )
+
+    assert codes(body) == {
+        "a": ("ROLLED_BACK", None),
+        "b": ("REQUIRED", "input.passport"),
+        "c": ("ROLLED_BACK", None),
+    }
 
 
 async def test_an_upsert_writes_what_hangs_on_the_node_as_well(bananas: Served) -> None:

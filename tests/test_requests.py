@@ -16,11 +16,14 @@ from graph.requests import (
     BatchGetItem,
     CreateTable,
     DescribeTable,
+    DescribeTimeToLive,
     GetItem,
     PutItems,
     Query,
     Request,
     Scan,
+    UpdateTable,
+    UpdateTimeToLive,
     key_attribute,
     key_value,
 )
@@ -130,6 +133,17 @@ REQUESTS = [
     ),
     pytest.param(DescribeTable("t"), {"TableName": "t"}, id="describe-table"),
     pytest.param(CreateTable("t", DEFINITION), DEFINITION, id="create-table"),
+    pytest.param(
+        UpdateTable("t", {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": "old"}}]}),
+        {"TableName": "t", "GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": "old"}}]},
+        id="update-table",
+    ),
+    pytest.param(DescribeTimeToLive("t"), {"TableName": "t"}, id="describe-time-to-live"),
+    pytest.param(
+        UpdateTimeToLive("t", "gone"),
+        {"TableName": "t", "TimeToLiveSpecification": {"Enabled": True, "AttributeName": "gone"}},
+        id="update-time-to-live",
+    ),
 ]
 
 

@@ -93,8 +93,21 @@ ROWS: dict[int, Row] = {
         "sorted by many metrics: refused without an index",
         ("tests/test_layouts.py::test_an_order_that_no_index_gives_is_refused_at_start",),
     ),
-    45: Row("changes of indexes one at a time", issue=7),
-    46: Row("an index's key schema is fixed", issue=7),
+    45: Row(
+        "changes of indexes one at a time",
+        (
+            "tests/test_apply.py::test_indexes_are_made_one_at_a_time_and_each_is_waited_for",
+            "tests/test_apply.py::test_killed_anywhere_the_next_run_ends_it",
+            "tests/test_apply_golden.py::test_row_45_a_later_index_is_made_and_backfilled",
+        ),
+    ),
+    46: Row(
+        "an index's key schema is fixed",
+        (
+            "tests/test_apply_golden.py::test_row_46_an_index_of_another_key_is_replaced",
+            "tests/test_apply.py::test_an_old_index_goes_only_when_the_servers_have_been_switched",
+        ),
+    ),
     47: Row("no boolean keys", ("tests/test_layouts.py::test_a_boolean_in_a_template_is_text",)),
     48: Row("text search", issue=6),
     49: Row("what an index projects"),
@@ -147,7 +160,11 @@ ROWS: dict[int, Row] = {
     69: Row("the price of an index, unused indexes", issue=7),
     70: Row("aggregates: stored counters, or COUNT", ("bananas/total-count-alone-is-one-count-query",)),
     71: Row("latency and load", issue=5),
-    72: Row("on demand, streams, global tables", issue=7),
+    72: Row(
+        "on demand, streams, global tables",
+        ("tests/test_apply_plan.py::test_a_table_that_is_missing_is_made_with_its_stream_and_its_ttl",),
+        issue=7,
+    ),
     73: Row("the table's schema as an output", issue=7),
 }
 

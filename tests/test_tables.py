@@ -159,7 +159,8 @@ def one_index_more(table: dict[str, Any]) -> None:
         pytest.param(
             without_indexes,
             [
-                f"the table `fleet` has no index `{name}`: it has none. Add it to the table, or mend @index"
+                f"the table `fleet` has no index `{name}`: it has none. Add it (`tablegraph apply` does), or "
+                "mend @index"
                 for name in ("by-owner", "names", "keys")
             ],
             id="no-indexes",

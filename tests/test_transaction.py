@@ -10,14 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.entity import Entity
-from graph.errors import KeyValueError, TooLarge, WriteError
+from graph.errors import TooLarge, WriteError
 from graph.expressions import AllOf, Compare, Condition, Exists, Not, Placeholders, Present
-from graph.model import ItemType
 from graph.requests import Item, ItemKey
 from graph.sizes import item_bytes
 from graph.transaction import Guard, Rule, Transaction
 from graph.updates import Update, added, render_update
-from graph.writes.draft import Draft
 from graph.writes.guards import absent, blamed, present, unchanged, unlocked
 from resolvers.sdl import compile_model
 from tests.memory import holds
@@ -206,7 +204,16 @@ def test_what_moves_into_the_place_of_another_item_takes_it() -> None:
     assert transaction.request().actions[0].condition == AllOf((Present("pk"),))
 
 
-PUT, UPDATE, COUNT, DELETE, MOVE, CHECK, REST = ("put", "update", "count", "delete", "move", "check", "rest")
+PUT, UPDATE, ADD, COUNT, DELETE, MOVE, CHECK, REST = (
+    "put",
+    "update",
+    "add",
+    "count",
+    "delete",
+    "move",
+    "check",
+    "rest",
+)
 
 
 def do(transaction: Transaction, verb: str) -> None:
@@ -215,6 +222,8 @@ def do(transaction: Transaction, verb: str) -> None:
         transaction.put(key(1), {"pk": s("BOX#1")}, [guard()])
     elif verb == UPDATE:
         transaction.update(key(1), Update(put={"a": n(1)}), [guard()])
+    elif verb == ADD:
+        transaction.update(key(1), Update(add={"a": n(1)}), [guard()])
     elif verb == COUNT:
         transaction.count(key(1), "count", Decimal(1), [guard()])
     elif verb in (DELETE, MOVE):
@@ -238,6 +247,7 @@ def do(transaction: Transaction, verb: str) -> None:
         (MOVE, CHECK),
         (CHECK, DELETE),
         (CHECK, MOVE),
+        (ADD, PUT),
         (COUNT, MOVE),
         (MOVE, COUNT),
         (REST, UPDATE),
@@ -339,59 +349,3 @@ def test_what_was_read_is_compared_with_what_is_there(read: Any, now: Any, is_sa
 
     assert [one.condition for one in guards] == [one.condition for one in guards if "pk" not in str(one.condition)]
     assert (found.rule is Rule.MIRRORED) is is_same
-
-
-# --- drafts -------------------------------------------------------------------------------------------------------
-
-
-def draft(type_: ItemType = BOX, **values: Any) -> Draft:
-    return Draft(MODEL, type_, values)
-
-
-def test_a_draft_is_written_with_its_keys_and_fields() -> None:
-    box = draft(number="1", state="x", weight=7, label="Aé", colours=["r"])
-
-    assert box.key() == key(1)
-    assert box.item(BOX.layouts[0]) == {
-        "pk": s("BOX#1"), "sk": s("box"), "state": s("x"), "data": s("0007-aé"), "weight": n(7), "label": s("Aé"),
-        "colours": {"SS": ["r"]},
-    }  # fmt: skip
-
-
-def test_a_draft_that_lacks_a_value_is_not_in_the_index_made_of_it() -> None:
-    item = draft(number="1", state="x", weight=7, label=None, colours=[]).item(BOX.layouts[0])
-
-    assert item == {"pk": s("BOX#1"), "sk": s("box"), "state": s("x"), "weight": n(7)}
-
-
-def test_only_what_is_made_of_changed_fields_is_rewritten() -> None:
-    box = draft(number="1", state="x", weight=7, label="A")
-
-    assert box.rewritten(BOX.layouts[0], ["label"]) == {"label": s("A"), "data": s("0007-a")}
-    assert box.changed({"weight": None}).rewritten(BOX.layouts[0], ["weight"]) == {"weight": None, "data": None}
-
-
-def test_what_nobody_declared_is_kept() -> None:
-    box = Draft(MODEL, BOX, {"number": "1"}, {"pk": s("BOX#1"), "theirs": s("x"), "label": s("old")})
-
-    assert box.item(BOX.layouts[0]) == {"pk": s("BOX#1"), "sk": s("box"), "theirs": s("x")}
-
-
-def test_a_random_shard_is_drawn_once() -> None:
-    lid = draft(LID, number="1", box=draft(number="1", label="x"))
-    item = lid.item(LID.layouts[0])
-    again = Draft(MODEL, LID, lid.values, item)
-
-    assert item["state"]["S"] in "012"
-    assert item["data"] == s("LID-x")
-    assert {again.item(LID.layouts[0])["state"]["S"] for _ in range(50)} == {item["state"]["S"]}
-
-
-@pytest.mark.parametrize(
-    ("field", "value"), [("number", ""), ("number", "x" * 2048), ("weight", -1), ("weight", 10**5)]
-)
-def test_a_value_that_its_key_cannot_hold_is_refused(field: str, value: Any) -> None:
-    box = draft(**{"number": "1", "state": "x", "weight": 7, "label": "a", field: value})
-
-    with pytest.raises(KeyValueError, match=field):
-        box.item(BOX.layouts[0])

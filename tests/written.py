@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from graph.ours import is_ours
 from graph.requests import Item, Scan, key_value
 from tests.conftest import Served
 
@@ -33,15 +34,16 @@ def _attribute(value: Any) -> Any:
 
 
 async def stored(served: Served, table: str | None = None) -> Stored:
-    """Read everything that lies in a table, by default the model's first."""
+    """Read every item of the user's that lies in a table, by default the model's first."""
     name = table or served.table
-    keys = served.graph.model.tables[name].key_attributes
+    table_ = served.graph.model.tables[name]
+    keys = table_.key_attributes
     found: Stored = {}
     start = None
     sent = list(served.sent)
     while True:
         response = await served.graph.send(Scan(name, 0, 1, start=start))
-        for one in response["Items"]:
+        for one in (item for item in response["Items"] if not is_ours(item, table_)):
             found[tuple(str(next(iter(one[key].values()))) for key in keys)] = _in_order(one)
         if "LastEvaluatedKey" not in response:
             served.sent[:] = sent

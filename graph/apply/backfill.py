@@ -9,24 +9,17 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 
 from graph.apply.plan import filled
 from graph.apply.state import Target
 from graph.errors import TableMissing
-from graph.keys import OURS, KeyValue
 from graph.loaders import Graph
 from graph.maintenance.findings import Code, Finding
 from graph.maintenance.repair import Outcome, Wish, repair
 from graph.maintenance.walk import Tally, Walk
 from graph.model import Table
+from graph.ours import RECEIPT, place
 from graph.requests import Action, GetItem, Item, KeyAttributes, TransactWriteItems, key_attribute
-from graph.tables import key_type
-from graph.writes.receipts import CONTENT
-
-MARK = f"{OURS}receipt#apply"
-MARK_NUMBER = Decimal(-int.from_bytes(b"apply"))
-"""The mark's place where keys are numbers: below zero nobody counts."""
 
 
 @dataclass(slots=True)
@@ -47,7 +40,7 @@ async def due(graph: Graph, target: Target) -> tuple[str, ...]:
         return ()
     if "Item" not in answer:
         return ()
-    return tuple(name["S"] for name in answer["Item"][CONTENT]["M"]["backfill"]["L"])
+    return tuple(name["S"] for name in answer["Item"][RECEIPT]["M"]["backfill"]["L"])
 
 
 async def begin(graph: Graph, target: Target, names: tuple[str, ...]) -> None:
@@ -55,7 +48,7 @@ async def begin(graph: Graph, target: Target, names: tuple[str, ...]) -> None:
     key = _place(target)
     item: Item = {name: key_attribute(value) for name, value in key}
     content = {"M": {"backfill": {"L": [{"S": name} for name in names]}}}
-    await _write(graph, Action(target.name, key, {**item, CONTENT: content}))
+    await _write(graph, Action(target.name, key, {**item, RECEIPT: content}))
 
 
 async def end(graph: Graph, target: Target) -> None:
@@ -68,11 +61,8 @@ async def _write(graph: Graph, action: Action) -> None:
 
 
 def _place(target: Target) -> KeyAttributes:
-    return tuple((name, _value(target, name)) for name in target.table.key_attributes)
-
-
-def _value(target: Target, name: str) -> KeyValue:
-    return MARK_NUMBER if key_type(target.model, target.table, name) == "N" else MARK
+    # A time series' tables have names of their own, and the same key.
+    return place(target.model, target.table, "receipt#apply")[1]
 
 
 async def backfill(

@@ -62,12 +62,15 @@ def plan(target: Target, state: State, *, drop: bool = False) -> tuple[Step, ...
         return (_create_table(target), *_expire(target, state))
     creating = list(_create_indexes(target, state))
     filling = list(_backfill(target, state, creating))
+    is_new = bool(creating or filling) or any(
+        state.indexes[name].get("IndexStatus") == "CREATING" for name in target.index_names
+    )
     return (
         *_wait(target, state),
         *creating,
         *filling,
         *_expire(target, state),
-        *(_drop(target, state, is_new=bool(creating or filling)) if drop else ()),
+        *(_drop(target, state, is_new=is_new) if drop else ()),
     )
 
 
@@ -259,6 +262,6 @@ def _refused_expiry(target: Target, state: State) -> Iterator[str]:
     if wanted is not None and found not in (None, wanted) and state.time_to_live["TimeToLiveStatus"] in ENABLED:
         yield (
             f"the items of `{target.name}` expire by the attribute `{found}`, and the model says `{wanted}`: DynamoDB "
-            f'has one for a table. Mend @attribute(name: "{found}") at the field with @ttl, or turn the TTL of the table '
-            "off with UpdateTimeToLive, and run this again an hour later"
+            f'has one for a table. Mend @attribute(name: "{found}") at the field with @ttl, or turn the TTL off with '
+            "UpdateTimeToLive, and run this again an hour later"
         )

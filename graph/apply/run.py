@@ -32,8 +32,8 @@ class Watch(Protocol):
     def taking(self, step: Step) -> None:
         """Hear that a step is begun."""
 
-    def waiting(self, step: Step, secs: float) -> None:
-        """Hear what is waited for, and for how long so far."""
+    def waiting(self, step: Step, why: str, secs: float) -> None:
+        """Hear why a step has to wait, and for how long so far."""
 
     def moved(self, step: Step, tally: Tally) -> None:
         """Hear how far a backfill is."""
@@ -86,8 +86,10 @@ class _Run:
         self._drop = drop
         self._done = Done()
         self._tries: Counter[tuple[Kind, str]] = Counter()
+        self._taken: Counter[tuple[Kind, str]] = Counter()
         self._sent: Step | None = None
         """What was sent last: it is done when it is no longer in the plan, and nothing is under way."""
+        self._why = ""
         self._pauses = pauses()
         self._began = asyncio.get_running_loop().time()
 
@@ -95,19 +97,29 @@ class _Run:
         """Take one step after the other."""
         while True:
             state = await observe(self._graph, self._target)
-            steps = plan(self._target, state, drop=self._drop)
+            steps = self._steps(state)
             step = steps[0] if steps else None
             if self._sent is not None and (step is None or step.kind is not Kind.WAIT):
                 self._settle(self._sent, step)
-            if step is None or step.kind is Kind.SWITCH:
-                self._done.rest = steps
+            if step is None:
                 return self._done
             if step.kind is Kind.BACKFILL:
                 await self._fill(step, state)
-            elif step.kind is Kind.WAIT or _is_disabling(step, state):
-                await self._pause(step)
+            elif step.kind is Kind.WAIT:
+                await self._pause(step, step.reason)
+            elif _is_disabling(step, state):
+                await self._pause(step, "it is being turned off, and can be turned on when it is")
             else:
                 await self._send(step, state)
+
+    def _steps(self, state: State) -> tuple[Step, ...]:
+        """Plan anew; what comes behind a step that only a person can take is left, also when it could be taken."""
+        steps = plan(self._target, state, drop=self._drop)
+        by_hand = next((number for number, step in enumerate(steps) if step.kind is Kind.SWITCH), None)
+        if by_hand is None:
+            return steps
+        self._drop, self._done.rest = False, steps[by_hand:]
+        return steps[:by_hand]
 
     def _settle(self, sent: Step, now_first: Step | None) -> None:
         """Take what was sent for done, unless it is still to be done."""
@@ -117,24 +129,26 @@ class _Run:
             self._sent = None
 
     async def _send(self, step: Step, state: State) -> None:
-        if self._tries[step.kind, step.subject]:
-            await self._pause(step)
+        place = step.kind, step.subject
+        if self._tries[place]:
+            await self._pause(step, self._why)
         else:
             self._restart_clock()
             self._watch.taking(step)
-        self._tries[step.kind, step.subject] += 1
-        tries = self._tries[step.kind, step.subject]
+        self._tries[place] += 1
         assert step.request is not None, "all other steps have been taken otherwise"
         try:
             if step.kind is Kind.CREATE_INDEX and step.index is not None and filled(self._target, (step.index,)):
                 await begin(self._graph, self._target, tuple(dict.fromkeys((*state.due, step.index))))
             await self._graph.send(step.request)
         except tuple(MOST_TRIES) as error:
-            if tries >= MOST_TRIES[type(error)]:
+            self._why = str(error)
+            if self._tries[place] >= MOST_TRIES[type(error)]:
                 raise
         else:
-            self._sent = step
-            if tries >= MOST_EFFECTLESS:
+            self._sent, self._why = step, "the description of the table does not show it yet"
+            self._taken[place] += 1
+            if self._taken[place] >= MOST_EFFECTLESS:
                 raise StoreError(
                     f"{step.line()}: DynamoDB takes the request again and again, and the description of the table "
                     f"`{step.table}` never shows it: expected it to be changed. Look whether something else changes it"
@@ -150,8 +164,8 @@ class _Run:
         self._done.filled = result
         self._watch.ended(step, result)
 
-    async def _pause(self, step: Step) -> None:
-        self._watch.waiting(step, asyncio.get_running_loop().time() - self._began)
+    async def _pause(self, step: Step, why: str) -> None:
+        self._watch.waiting(step, why, asyncio.get_running_loop().time() - self._began)
         await asyncio.sleep(next(self._pauses))
 
     def _restart_clock(self) -> None:

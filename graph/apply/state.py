@@ -94,7 +94,9 @@ def targets(model: Model, period: str | None) -> list[Target]:
     series = [(table, table.period) for table in model.tables.values() if table.period is not None]
     named = [(table, name) for table, one in series if (name := _name(one, period)) is not None]
     if not named:
-        formats = " or ".join(sorted({one.format for _, one in series})) or "no time series in the model"
+        if not series:
+            raise InputError(f"--period: expected a time series in the model, got {period!r} and none: leave it out")
+        formats = " or ".join(sorted({one.format for _, one in series}))
         raise InputError(f"--period: expected {formats}, as the table's name says, got {period!r}")
     return [*found, *(Target(model, table, name) for table, name in named)]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from graph.entity import Entity, read_entity
 from graph.errors import InputError, ItemError
-from graph.keys import OURS, PARTITION_KEY_BYTES, SORT_KEY_BYTES
+from graph.keys import PARTITION_KEY_BYTES, SORT_KEY_BYTES
 from graph.model import FieldKind, Layout, Model, Table
 from graph.requests import Item
 from graph.scalars import number_text, storable
@@ -182,12 +182,6 @@ def key_of(table: str, names: tuple[str, ...], item: Item) -> tuple[str, ...]:
 def _key_text(value: Mapping[str, Any]) -> str:
     # Of a number there is more than one text.
     return number_text(storable(value["N"])) if "N" in value else str(value.get("S") or value.get("B"))
-
-
-def is_ours(item: Item, table: Table) -> bool:
-    """Say whether an item is none of the user's: what mutations keep for themselves."""
-    key = item[table.key_attributes[0]]
-    return f"{OURS}receipt" in item or str(key.get("S", "")).startswith(OURS)
 
 
 def _shown(keys: Mapping[str, Any]) -> str:

@@ -8,18 +8,16 @@ from typing import Any
 
 from graph.entity import UNKNOWN, Entity, Unknown, read_entity
 from graph.errors import KeyValueError
-from graph.keys import OURS, Path
+from graph.keys import Path
 from graph.loaders import Operation
 from graph.lookups import by_keys
 from graph.maintenance.findings import Finding
 from graph.maintenance.truth import Truth, as_keyed, in_primary, truth_of
 from graph.model import FieldKind, Layout, Model, Table
+from graph.ours import is_ours
 from graph.requests import Item, ItemKey, key_value
 from graph.sources import has_expired
 from graph.writes.draft import Draft, paths_of
-from graph.writes.receipts import CONTENT
-
-RECEIPT = f"{OURS}receipt#"
 
 Identity = tuple[str, tuple[tuple[Path, Any], ...]]
 """A node as others name it: its type, and the fields that name it."""
@@ -91,7 +89,7 @@ def key_of(table: Table, name: str, item: Item) -> ItemKey:
 
 def _subject(operation: Operation, table: Table, name: str, item: Item) -> Subject | None:
     key = key_of(table, name, item)
-    if CONTENT in item or str(key[1][0][1]).startswith(RECEIPT):
+    if is_ours(item, table):
         return None
     subject = Subject(key, item)
     entity, subject.tag = _read(operation.model, table, item)

@@ -22,6 +22,8 @@ from graph.writes.draft import Draft, behind, behind_keys, keys_made_of, paths_o
 from graph.writes.guards import LOCK, absent, present, unchanged
 from graph.writes.history import keep_version
 from graph.writes.inward import linked
+from graph.writes.names import refuse_taken
+from graph.writes.naming import by_name, may_have_another_key
 from graph.writes.stored import copied_fields, is_stored
 from graph.writes.writing import Conditions, Writing
 
@@ -142,6 +144,9 @@ async def change(
         values[type_.version] = (old.values.get(type_.version) or 0) + 1
     after = old.changed(values)
     refuse_unfit(after)
+    naming = {variable.path[0] for variable in type_.ref.variables} if type_.ref is not None else set()
+    if may_have_another_key(writing.model, type_) and not naming.isdisjoint(values):
+        await refuse_taken(writing, by_name(after), at)
     guards = [
         present(type_, key, writing.operation.now, at, rule),
         *writing.conditions(type_, key, asked, at),
@@ -276,10 +281,14 @@ async def _rewrite_mirror(
             writing.transaction.update(key, Update(put, gone), [guard], at)
         return
     (mirror,) = await writing.operation.items([old_key])
-    writing.transaction.delete(old_key, (), at)
     if mirror is not None:
+        # It holds a copy that the first item does not: what is moved must be what is there.
+        read = Entity(writing.model, after.type, wire=mirror)
+        guards = unchanged(read, old_key, mirror.keys() - {LOCK}, at)
+        writing.transaction.delete(old_key, guards, at)
         writing.transaction.put(key, _applied(mirror, attributes), (), at)
         return
+    writing.transaction.delete(old_key, (), at)
     # One that was lost is made anew, of nothing but what the model says.
     made = Draft(after.model, after.type, after.values)
     await writing.complete(made, behind(writing.model, made, made.type.fields), at)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graph.client import MAX_TRIES, back_off, forget_failure
 from graph.entity import Entity
@@ -69,6 +69,9 @@ async def commit(operation: Operation, mutations: list[Mutation]) -> list[Entity
             except Refused as refused:
                 if (error := _error(refused)) is not None:
                     raise Blamed(error, refused.guard.mutation) from None
+                if refused.guard.rule is Rule.UNLOCKED:
+                    # Two who wait for each other's locks would wait for ever.
+                    await locks.release()
                 await break_stale(operation, refused)
                 await back_off(attempt, operation.meter)
                 operation.forget()
@@ -89,7 +92,12 @@ async def _attempt(writing: Writing, mutations: list[Mutation]) -> list[Entity]:
             results.append(await _result(writing, mutation))
         except GraphError as error:
             raise Blamed(error, number) from error
-    writing.refuse_unmet()
+        except Refused as refused:
+            # A lock has a transaction of its own, which knows of no mutations.
+            refused.guard = replace(refused.guard, mutation=number)
+            raise
+    if (unmet := writing.unmet()) is not None:
+        raise Blamed(*unmet)
     written = [_as_written(writing, result) for result in results]
     for mutation, entity in zip(mutations, written, strict=True):
         if mutation.receipt is not None and writing.transaction.writes:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graph.entity import Entity
-from graph.errors import AlreadyExists, InputPath
+from graph.errors import InputPath
 from graph.keys import Path
 from graph.lookups import by_keys
-from graph.model import FieldKind, ItemType, Model
+from graph.model import FieldKind, ItemType
 from graph.sources import together
 from graph.transaction import Rule
 from graph.writes.blobs import store_blobs
@@ -19,7 +19,9 @@ from graph.writes.defaults import initial
 from graph.writes.draft import Draft, behind, paths_of, refuse_unfit
 from graph.writes.guards import absent
 from graph.writes.history import keep_version
-from graph.writes.writing import NO_CONDITIONS, Writing, describe
+from graph.writes.names import claim, refuse_taken
+from graph.writes.naming import by_name, may_have_another_key
+from graph.writes.writing import NO_CONDITIONS, Writing
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +46,9 @@ async def create(writing: Writing, new: NewItem) -> Draft | Entity:
     Raises: AlreadyExists, NotFound, KeyValueError, WriteError.
     """
     draft = await _draft(writing, new)
-    looked_for = [_named(draft)] if _may_have_another_key(writing.model, new.type) else []
-    found, _ = await together([_find_all(writing, looked_for), _know_keys(writing, draft, new.at)])
-    if any(found) and not writing.operation.is_imagined:
-        raise AlreadyExists(f"there is a {describe(looked_for[0])} already: change it by update or upsert", new.at)
+    is_named = may_have_another_key(writing.model, new.type)
+    taken = [refuse_taken(writing, by_name(draft), new.at)] if is_named else []
+    await together([*taken, _know_keys(writing, draft, new.at)])
     await _put(writing, draft, new.at)
     await _hang(writing, new, draft, create)
     return draft
@@ -60,7 +61,10 @@ async def upsert(writing: Writing, new: NewItem) -> Draft | Entity:
     Raises: NotFound, KeyValueError, WriteError.
     """
     draft = await _draft(writing, new)
-    found = await _find(writing, _named(draft) if _may_have_another_key(writing.model, new.type) else _keyed(draft))
+    if may_have_another_key(writing.model, new.type):
+        found = await claim(writing, by_name(draft), new.at)
+    else:
+        (found,) = await by_keys(writing.operation, [_keyed(draft)])
     if found is None:
         await _put(writing, draft, new.at, Rule.UNCHANGED)
         await _hang(writing, new, draft, upsert)
@@ -120,37 +124,11 @@ async def _hang(writing: Writing, new: NewItem, draft: Draft, write: Write) -> N
 # --- is it there already? -----------------------------------------------------------------------------------------
 
 
-def _may_have_another_key(model: Model, type_: ItemType) -> bool:
-    """Say whether a node of the same name may lie under another key, which holds more than the name."""
-    if type_.ref is None or not type_.is_node:
-        return False
-    named = {variable.path for variable in type_.ref.variables}
-    layout = type_.layouts[0]
-    keys = [layout.templates[name] for name in model.tables[layout.table].key_attributes]
-    return not {path for template in keys for path in paths_of(template)} <= named
-
-
-async def _find(writing: Writing, named: Entity) -> Entity | None:
-    (found,) = await _find_all(writing, [named])
-    return found
-
-
-async def _find_all(writing: Writing, named: list[Entity]) -> list[Entity | None]:
-    return await by_keys(writing.operation, named)
-
-
-async def _know_keys(writing: Writing, draft: Draft, at: InputPath) -> list[Entity | None]:
+async def _know_keys(writing: Writing, draft: Draft, at: InputPath) -> None:
     """Have those nodes read together that are only found by a Query: each is asked for again when it is checked."""
     nodes = [(entry.name, draft.values.get(entry.name)) for entry in draft.type.references]
     known = [(name, node) for name, node in nodes if isinstance(node, Entity) and not node.type.virtual]
     await together([writing.key_of(node, (*at, name)) for name, node in known])
-    return []
-
-
-def _named(draft: Draft) -> Entity:
-    """Name a node by what other items name it by."""
-    assert draft.type.ref is not None, "only a node is named by others"
-    return Entity(draft.model, draft.type, named=_values_at(draft, (v.path for v in draft.type.ref.variables)))
 
 
 def _keyed(draft: Draft) -> Entity:

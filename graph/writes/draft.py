@@ -140,7 +140,8 @@ class Draft:
         found: dict[str, AttributeValue | None] = {}
         for field in copied_fields(self.model, layout, end.type):
             value = end.at((field.name,))
-            found[field.attribute] = None if value is None else written(field, value)
+            is_nothing = value is None or (field.is_set and not value)
+            found[field.attribute] = None if is_nothing else written(field, value)
         return found
 
     # --- keys ---

@@ -16,7 +16,7 @@ def naming_fields(model: Model, type_: ItemType) -> dict[str, bool]:
 
     Where others name a node by less than its key, the rest may be left out.
     """
-    if type_.ref is not None and type_.is_node:
+    if type_.ref is not None and has_name(model, type_):
         needed = {variable.path[0] for variable in type_.ref.variables}
     else:
         needed = {path[0] for path in _key_paths(model, type_.layouts[0])}
@@ -45,3 +45,33 @@ def named(model: Model, type_: ItemType, values: Mapping[str, Any]) -> Entity:
     is_whole = bool(layouts) and all(draft.at(path) not in (None, UNKNOWN) for path in _key_paths(model, layouts[0]))
     key = draft.key(layouts[0]) if is_whole else None
     return Entity(model, type_, named=paths, key=key)
+
+
+def has_name(model: Model, type_: ItemType) -> bool:
+    """Say whether what others name a node by is its name alone.
+
+    That is its partition key where the model does not say: of a node that nobody names many may share a partition, as
+    the children of another one do.
+    """
+    if type_.ref is None or not type_.is_node:
+        return False
+    layout = type_.layouts[0]
+    partition = layout.templates[model.tables[layout.table].key_attributes[0]]
+    return bool(model.inward.get(type_.name)) or type_.ref.source != partition.source
+
+
+def may_have_another_key(model: Model, type_: ItemType) -> bool:
+    """Say whether a node of the same name may lie under another key, which holds more than the name."""
+    if type_.ref is None or not has_name(model, type_):
+        return False
+    named = {variable.path for variable in type_.ref.variables}
+    layout = type_.layouts[0]
+    keys = [layout.templates[name] for name in model.tables[layout.table].key_attributes]
+    return not {path for template in keys for path in paths_of(template)} <= named
+
+
+def by_name(draft: Draft) -> Entity:
+    """Name a node by what other items name it by."""
+    assert draft.type.ref is not None, "only a node is named by others"
+    paths = (variable.path for variable in draft.type.ref.variables)
+    return Entity(draft.model, draft.type, named={path: draft.at(path) for path in paths})

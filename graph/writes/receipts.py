@@ -13,18 +13,17 @@ from decimal import Decimal
 from graph.entity import Entity, read_entity
 from graph.errors import InputError, KeyReused, NotFound
 from graph.expressions import AnyOf, Compare, Not, Present
-from graph.keys import OURS, KeyValue
+from graph.keys import OURS
 from graph.loaders import Operation
 from graph.lookups import by_keys
 from graph.model import ItemType, Model, Table
+from graph.ours import RECEIPT, place
 from graph.requests import ItemKey, key_attribute, key_value
 from graph.scalars import AttributeValue
 from graph.sizes import item_bytes
-from graph.tables import key_type
 from graph.transaction import Guard, Rule, Transaction
 from graph.writes.guards import name_of
 
-CONTENT = f"{OURS}receipt"
 EXPIRES = f"{OURS}expires"
 KEPT_SECS = 24 * 60 * 60
 MOST_ANSWER_BYTES = 200 * 1024
@@ -42,10 +41,10 @@ class Receipt:
 
 async def answered(operation: Operation, receipt: Receipt) -> Entity | None:
     """Give the item that the mutation resulted in, if it has been carried out. Raises KeyReused, NotFound."""
-    (item,) = await operation.items([place(operation.model, receipt)])
+    (item,) = await operation.items([where(operation.model, receipt)])
     if item is None or Decimal(item[EXPIRES]["N"]) <= operation.now:
         return None
-    content = item[CONTENT]["M"]
+    content = item[RECEIPT]["M"]
     if content["request"]["S"] != _hash(receipt.request):
         raise KeyReused("this idempotency key was given with another mutation before: take a new key for a new write")
     type_ = operation.model.items[content["type"]["S"]]
@@ -61,7 +60,7 @@ async def answered(operation: Operation, receipt: Receipt) -> Entity | None:
 
 def add(transaction: Transaction, operation: Operation, receipt: Receipt, result: Entity) -> None:
     """Put the receipt into the transaction that it is for."""
-    model, key = operation.model, place(operation.model, receipt)
+    model, key = operation.model, where(operation.model, receipt)
     result_key = result.key
     assert result_key is not None, "what was written has a key"
     content: dict[str, AttributeValue] = {
@@ -74,27 +73,20 @@ def add(transaction: Transaction, operation: Operation, receipt: Receipt, result
         content["answer"] = {"M": dict(result.wire)}
     expires = {"N": str(operation.now + KEPT_SECS)}
     item: dict[str, AttributeValue] = {name: key_attribute(value) for name, value in key[1]}
-    item |= {CONTENT: {"M": content}, EXPIRES: expires}
+    item |= {RECEIPT: {"M": content}, EXPIRES: expires}
     if (expiry := _expiry(model, model.tables[key[0]])) is not None:
         item[expiry] = expires
     gone = AnyOf((Not(Present(EXPIRES)), Compare(EXPIRES, "<=", ("N", str(operation.now)))))
     transaction.put_first(key, item, [Guard(Rule.UNDONE, gone, "the receipt")])
 
 
-def place(model: Model, receipt: Receipt) -> ItemKey:
+def where(model: Model, receipt: Receipt) -> ItemKey:
     """Say where a receipt lies. Raises InputError when no table can hold it."""
     own = model.tables[receipt.type.layouts[0].table]
     table = next((one for one in (own, *model.tables.values()) if one.period is None), None)
     if table is None:
         raise InputError("idempotency keys need a table that is there at all times: this model has time series alone")
-    digest = _hash(receipt.key)
-    values = [(name, _key_value(model, table, name, digest)) for name in table.key_attributes]
-    return table.name, tuple(values)
-
-
-def _key_value(model: Model, table: Table, name: str, digest: str) -> KeyValue:
-    # Below zero: nobody counts there.
-    return -Decimal(int(digest[:30], 16)) if key_type(model, table, name) == "N" else f"{OURS}receipt#{digest}"
+    return place(model, table, f"receipt#{_hash(receipt.key)}")
 
 
 def _expiry(model: Model, table: Table) -> str | None:

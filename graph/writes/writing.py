@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 from graph.entity import UNKNOWN, Entity
-from graph.errors import ConditionFailed, InputPath, NotFound, Required, VersionConflict
+from graph.errors import AlreadyExists, ConditionFailed, InputPath, NotFound, Required, VersionConflict
 from graph.expressions import Compare
 from graph.filters import NO_FILTER, Filter, holds, paths, push_down
 from graph.keys import Path
@@ -58,8 +59,9 @@ class Writing:
         """The items that the mutation deletes, in this transaction or in parts before it."""
         self.dropped: dict[ItemKey, int] = {}
         """Of items whose versions went in parts: the first version that is left."""
+        self._names: set[tuple[str, tuple[tuple[Path, Any], ...]]] = set()
         self._met: set[tuple[ItemKey, str]] = set()
-        self._unmet: list[tuple[ItemKey, str, str, InputPath]] = []
+        self._unmet: list[tuple[ItemKey, str, str, InputPath, int]] = []
 
     async def part(self, build: Callable[[Writing], Awaitable[None]]) -> None:
         """Send a part of a mutation that is too large for one transaction. Raises Refused, StoreError."""
@@ -82,6 +84,13 @@ class Writing:
             if draft.type is node.type and all(draft.at(path) == value for path, value in node.paths.items()):
                 return draft
         return node
+
+    def claim(self, named: Entity, at: InputPath) -> None:
+        """Give a node a name that no other one has. Raises AlreadyExists when the transaction has given it already."""
+        name = named.type.name, tuple(named.paths.items())
+        if name in self._names:
+            raise AlreadyExists(f"the transaction has a {describe(named)} already: leave out one of the two", at)
+        self._names.add(name)
 
     async def complete(self, draft: Draft, wanted: Wanted, at: InputPath) -> None:
         """Read what is wanted of the nodes that an item names, where it is not known yet."""
@@ -197,7 +206,7 @@ class Writing:
         for entry in draft.type.fields.values():
             if entry.kind is FieldKind.RELATIONSHIP and entry.type.required and entry.type.of is None:
                 text = f"a {draft.type.name} needs a {entry.type.named} as its `{entry.name}`: give one along with it"
-                self._unmet.append((draft.key(), entry.name, text, (*at, entry.name)))
+                self._unmet.append((draft.key(), entry.name, text, (*at, entry.name), self.transaction.mutation))
 
     async def meet(self, draft: Draft, at: InputPath) -> None:
         """Remember which required relationships an item serves."""
@@ -211,7 +220,7 @@ class Writing:
                 f"the {node.type.name} would be left without the {target} that it needs as its `{name}`: give it "
                 "another one in the same transaction, or delete it as well"
             )
-            self._unmet.append((await self.key_of(node, at), name, text, at))
+            self._unmet.append((await self.key_of(node, at), name, text, at, self.transaction.mutation))
 
     def _serves(self, draft: Draft) -> Iterator[tuple[Draft | Entity, str, str]]:
         """List the required relationships that an item serves: the node, the name, and what it leads to."""
@@ -222,11 +231,17 @@ class Writing:
                 if isinstance(node, (Draft, Entity)) and node.type.name == source:
                     yield node, name, type_.named
 
+    def unmet(self) -> tuple[Required, int] | None:
+        """Find a node that would be left without what it needs, and which mutation is at fault."""
+        for key, name, text, at, mutation in self._unmet:
+            if (key, name) not in self._met and key not in self.gone:
+                return Required(f"{text} ({shown(key)})", at), mutation
+        return None
+
     def refuse_unmet(self) -> None:
         """Refuse to leave a node without what it needs. Raises Required."""
-        for key, name, text, at in self._unmet:
-            if (key, name) not in self._met and key not in self.gone:
-                raise Required(f"{text} ({shown(key)})", at)
+        if (unmet := self.unmet()) is not None:
+            raise unmet[0]
 
 
 def other_version(name: str, at: InputPath) -> VersionConflict:

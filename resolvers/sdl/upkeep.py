@@ -141,9 +141,21 @@ class Upkeep:
                 f'path, {listed(known, "or")}, or a number in it. Write @count(of: "…") with its name'
                 f"{near(count.relationship, known)}",
             )
-        elif count.field is not None and (type_.name, count.relationship) in self._relationships:
+        elif (type_.name, count.relationship) in self._relationships:
             read = self._relationships[type_.name, count.relationship].item_types
-            self._check_sum(where, use, count.field, read)
+            self._check_expiry(where, use, read)
+            if count.field is not None:
+                self._check_sum(where, use, count.field, read)
+
+    def _check_expiry(self, where: str, use: Directive, read: tuple[str, ...]) -> None:
+        """Report a counter of items that go without a write."""
+        expiring = [name for name in read if self._items[name].expiry is not None]
+        if expiring:
+            self._report.add(
+                use.at("of"),
+                f"{where} counts {listed(expiring)}, whose items expire by @ttl without a write that could count them "
+                "off: expected items that stay. Ask for `totalCount` instead, or remove @ttl",
+            )
 
     def _check_sum(self, where: str, use: Directive, number: str, read: tuple[str, ...]) -> None:
         """Report a sum of what is no number, or of one that a write does not give as it is."""

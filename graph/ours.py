@@ -1,0 +1,33 @@
+"""Items that are nobody's data: what mutations keep in the table for themselves, and where it lies."""
+
+from __future__ import annotations
+
+import hashlib
+from decimal import Decimal
+
+from graph.keys import OURS, KeyValue
+from graph.model import Model, Table
+from graph.requests import Item, ItemKey
+from graph.tables import key_type
+
+RECEIPT = f"{OURS}receipt"
+"""What a receipt holds: that a mutation with an idempotency key is done."""
+NAME = f"{OURS}name"
+"""What a slot of names holds: the last name that was given in it."""
+
+
+def place(model: Model, table: Table, name: str) -> ItemKey:
+    """Say where an item of ours lies: under its name, or where keys are numbers under one that is made of it."""
+    number = int(hashlib.sha256(name.encode()).hexdigest()[:30], 16)
+
+    def value(attribute: str) -> KeyValue:
+        # Below zero, and far: nobody counts there.
+        return -Decimal(number) if key_type(model, table, attribute) == "N" else f"{OURS}{name}"
+
+    return table.name, tuple((attribute, value(attribute)) for attribute in table.key_attributes)
+
+
+def is_ours(item: Item, table: Table) -> bool:
+    """Say whether an item is one of ours."""
+    partition = item.get(table.key_attributes[0], {})
+    return RECEIPT in item or NAME in item or str(partition.get("S", "")).startswith(OURS)
