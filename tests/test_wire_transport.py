@@ -351,9 +351,12 @@ async def test_credentials_about_to_end_are_waited_for(always_checked: None) -> 
     await credentials.keys()
 
     source.left_secs = 9 * 60
-    source.gate.set()
+    waiting = asyncio.ensure_future(credentials.keys())
+    await asyncio.sleep(0.01)
 
-    assert (await credentials.keys()).secret_key == "1"
+    assert not waiting.done()
+    source.gate.set()
+    assert (await waiting).secret_key == "1"
 
 
 @pytest.mark.parametrize(
