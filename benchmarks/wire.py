@@ -24,7 +24,7 @@ from benchmarks.run import BOXES, QUERIES, ROOT, TABLE
 from graph.boto import BotoTransport
 from graph.client import Client, Response, Transport
 from graph.loaders import Graph
-from graph.requests import BatchGetItem, GetItem, PutItems, Query, Request
+from graph.requests import Action, BatchGetItem, GetItem, PutItems, Query, Request, TransactWriteItems
 from graph.tables import create_table
 from graph.wire.connection import Answer
 from graph.wire.credentials import Credentials
@@ -53,6 +53,16 @@ REQUESTS: dict[str, tuple[Request, int]] = {
             ),
         ),
         48,
+    ),
+    "TransactWriteItems of 3": (
+        TransactWriteItems(
+            tuple(
+                Action(TABLE, (("objectId", "FIFTY"), ("relatedObjectId", item["relatedObjectId"]["S"])), item)
+                for item in FIFTY[:3]
+            ),
+            "the-same-so-it-is-written-once",
+        ),
+        96,
     ),
 }
 """What is measured, and how often in one round."""
@@ -114,7 +124,7 @@ async def _compare(name: str, works: dict[str, Callable[[], Awaitable[object]]],
     medians = {way: statistics.median(spent[1:]) for way, spent in found.items()}
     cells = "".join(f"{medians[way]:>10.3f}" for way in works)
     ratios = "".join(f"{medians[way] / medians['wire']:>10.2f}" for way in works if way != "wire")
-    print(f"{name:22}{at_once:>8}{cells}{ratios}", flush=True)
+    print(f"{name:24}{at_once:>8}{cells}{ratios}", flush=True)
 
 
 async def _filled(transport: Transport) -> None:
@@ -140,7 +150,7 @@ async def main() -> None:
                 ways["aiohttp"] = library = Aiohttp(boto)
             ways["boto3"] = boto
             heads = "".join(f"{way:>10}" for way in ways) + "".join(f"{way:>10}" for way in ways if way != "wire")
-            print(f"{'CPU ms each, times':22}{'at once':>8}{heads}   (medians of {OPTIONS.rounds} rounds)")
+            print(f"{'CPU ms each, times':24}{'at once':>8}{heads}   (medians of {OPTIONS.rounds} rounds)")
             for name, (request, times) in REQUESTS.items():
                 for at_once in (1, 16):
                     parameters = request.parameters()
