@@ -1,19 +1,25 @@
-"""The sweep: objects that no item points to any more, or never did, are found and deleted."""
+"""The sweep: objects that no item points to any more, or never did, and receipts that have run out are deleted."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from graph.blobs import BlobStore, StoredObject
-from graph.errors import BlobUnavailable
+from graph.errors import BlobUnavailable, TransactionCancelled
+from graph.expressions import Compare
 from graph.loaders import Graph, Operation
 from graph.maintenance.walk import Walk
 from graph.model import Model, Table
+from graph.ours import is_ours
 from graph.packing import pointed
-from graph.requests import Item
+from graph.requests import Action, Item, ItemKey, TransactWriteItems, key_value
 from graph.sources import together
+from graph.writes.receipts import EXPIRES
 
 SEGMENTS = 4
 DELETED_TOGETHER = 8
@@ -40,9 +46,10 @@ async def orphans(graph: Graph, before: datetime) -> list[StoredObject]:
     Cost:   a list of each bucket; if anything in it is old enough, Scans of every table, twice.
     Raises: BlobUnavailable, StoreError.
     """
-    store, found = _store(graph), list[StoredObject]()
+    found: list[StoredObject] = []
     for bucket, type_name in buckets_of(graph.model):
-        found += [entry async for entry in store.list(bucket, f"{type_name}/") if entry.modified < before]
+        listed = _store(graph).list(bucket, f"{type_name}/")
+        found += [entry async for entry in listed if entry.modified < before]
     for _ in range(WALKS):
         if found:
             known = await _pointed(graph)
@@ -52,10 +59,36 @@ async def orphans(graph: Graph, before: datetime) -> list[StoredObject]:
 
 async def delete(graph: Graph, found: list[StoredObject]) -> None:
     """Delete objects. Raises BlobUnavailable."""
-    store = _store(graph)
     for start in range(0, len(found), DELETED_TOGETHER):
         some = found[start : start + DELETED_TOGETHER]
-        await together([store.delete(entry.bucket, entry.key) for entry in some])
+        await together([_store(graph).delete(entry.bucket, entry.key) for entry in some])
+
+
+async def spent_receipts(graph: Graph) -> list[tuple[ItemKey, str]]:
+    """Find the receipts that have run out, where the table has no TTL by which they would go: key and time of each.
+
+    Cost: Scans of every table.
+    """
+    found: list[tuple[ItemKey, str]] = []
+
+    async def visit(operation: Operation, table: Table, name: str, items: list[Item]) -> None:
+        for item in items:
+            expires = item.get(EXPIRES, {}).get("N")
+            if expires is not None and is_ours(item, table) and Decimal(expires) <= operation.now:
+                key = tuple((attribute, key_value(item[attribute])) for attribute in table.key_attributes)
+                found.append(((name, key), expires))
+
+    await Walk(graph, SEGMENTS).through(visit)
+    return found
+
+
+async def drop_receipts(graph: Graph, found: list[tuple[ItemKey, str]]) -> None:
+    """Delete receipts, but for those that were written anew meanwhile. Raises StoreError."""
+    for (table, key), expires in found:
+        still = Compare(EXPIRES, "=", ("N", expires))
+        action = Action(table, key, delete=True, condition=still)
+        with suppress(TransactionCancelled):
+            await graph.send(TransactWriteItems((action,), str(uuid.uuid4())))
 
 
 def _store(graph: Graph) -> BlobStore:

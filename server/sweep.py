@@ -1,4 +1,4 @@
-"""`tablegraph sweep`: the objects of large values that nothing points to are deleted."""
+"""`tablegraph sweep`: objects of large values that nothing points to, and receipts that have run out, are deleted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from graph.loaders import Graph
-from graph.sweep import delete, orphans
+from graph.sweep import delete, drop_receipts, orphans, spent_receipts
 from server.maintenance import OnTable
 from server.settings import Settings
 
@@ -37,7 +37,7 @@ def add_sweep(commands: Any, command: Callable[..., argparse.ArgumentParser], on
     def run(options: argparse.Namespace, settings: Settings) -> int:
         return on_table(settings, lambda graph: sweep(graph, options.older_than, dry_run=options.dry_run))
 
-    text = "delete the objects of large values that nothing points to"
+    text = "delete the objects of large values that nothing points to, and receipts that have run out"
     parser = command(commands, "sweep", run, text, settings=True)
     parser.add_argument(
         "--older-than",
@@ -58,4 +58,8 @@ async def sweep(graph: Graph, older_than: timedelta, *, dry_run: bool) -> int:
         await delete(graph, found)
     done = "would be deleted" if dry_run else "deleted"
     sys.stdout.write(f"{len(found)} objects with {sum(entry.bytes for entry in found):,} bytes {done}\n")
+    receipts = await spent_receipts(graph)
+    if not dry_run:
+        await drop_receipts(graph, receipts)
+    sys.stdout.write(f"{len(receipts)} receipts of idempotency keys {done}\n")
     return 0

@@ -97,7 +97,7 @@ def test_explain_of_a_create_takes_the_item_as_new(capsys: pytest.CaptureFixture
 
     assert main(["explain", "--schema", str(ROOT / "examples/b2b/schema.graphql"), query]) == 0
 
-    assert "TransactWriteItems of 1 Put, 1 ConditionCheck  (4 write units)" in capsys.readouterr().out
+    assert "TransactWriteItems of 1 Update, 1 Put, 1 ConditionCheck  (6 write units)" in capsys.readouterr().out
 
 
 def test_explain_reads_a_file_and_variables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,11 +12,15 @@ from pathlib import Path
 import pytest
 
 from graph.blobs import StoredObject
+from graph.requests import Item, Scan
 from graph.sweep import delete, orphans
+from graph.writes.receipts import EXPIRES
 from server.cli import main
 from server.sweep import age, sweep
 from tests.blobs import CREATE, MODEL, OTHER, SCAN, UPDATE, Watched, created, item, read
-from tests.conftest import Serve, Served, make_table
+from tests.conftest import ROOT, Serve, Served, make_table
+
+NO_RECEIPTS = "0 receipts of idempotency keys deleted\n"
 
 
 @pytest.fixture
@@ -120,7 +124,7 @@ async def test_the_command_says_what_it_deletes(
     lines = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"scans/Document/\w+/scan/[\w-]+  500 bytes  \d{4}-\d\d-\d\d \d\d:\d\d", lines[0])
     assert lines[1] == "1 objects with 500 bytes would be deleted"
-    assert lines[3] == "1 objects with 500 bytes deleted"
+    assert lines[4] == "1 objects with 500 bytes deleted"
 
 
 async def test_what_an_earlier_version_points_to_is_read_and_spared(serve: Serve, store: Watched) -> None:
@@ -179,7 +183,30 @@ def test_the_command_line_sweeps_a_folder(
     assert main(["sweep", *options, "--older-than", "2h"]) == 0
 
     assert not old.exists()
-    assert capsys.readouterr().out == f"{key}  1 bytes  1970-01-01 00:00\n1 objects with 1 bytes deleted\n"
+    assert capsys.readouterr().out == f"{key}  1 bytes  1970-01-01 00:00\n1 objects with 1 bytes deleted\n{NO_RECEIPTS}"
     with pytest.raises(SystemExit):
         main(["sweep", *options, "--older-than", "1s"])
     assert "expected an age of an hour or more" in capsys.readouterr().err
+
+
+async def test_receipts_that_have_run_out_are_swept(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
+    boxes = await serve((ROOT / "schema.graphql").read_text())
+    for number in (1, 2, 3):
+        query = (
+            f'mutation {{ createBox(idempotencyKey: "{number}", input: {{ number: "{number}" }}) {{ box {{ id }} }} }}'
+        )
+        await boxes.data(query)
+    old, young = [item for item in await everything(boxes) if EXPIRES in item][:2]
+    await boxes.put([{**old, EXPIRES: {"N": "1"}}, young])
+
+    told = await sweep(boxes.graph, timedelta(days=1), dry_run=True), capsys.readouterr().out
+    swept = await sweep(boxes.graph, timedelta(days=1), dry_run=False), capsys.readouterr().out
+
+    assert told == (0, "0 objects with 0 bytes would be deleted\n1 receipts of idempotency keys would be deleted\n")
+    assert swept == (0, "0 objects with 0 bytes deleted\n1 receipts of idempotency keys deleted\n")
+    assert len([item for item in await everything(boxes) if EXPIRES in item]) == 2
+
+
+async def everything(served: Served) -> list[Item]:
+    items: list[Item] = (await served.graph.send(Scan(served.table, 0, 1)))["Items"]
+    return items
