@@ -11,21 +11,17 @@ import threading
 import zlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import botocore.exceptions
 import pytest
 
 from graph.boto import BotoTransport
 from graph.client import Client, Meter
-from graph.errors import AccessRefused, RequestRefused, StoreError, Throttled, TransactionCancelled, Unavailable
+from graph.errors import RequestRefused, StoreError, Throttled, TransactionCancelled, Unavailable
 from graph.requests import Action, BatchGetItem, DescribeTable, GetItem, PutItems, Query, Request, Scan
 from graph.requests import TransactWriteItems as Transaction
-from graph.wire.credentials import Credentials
 from graph.wire.endpoint import endpoint_of
-from graph.wire.signing import Keys
 from graph.wire.transport import WireTransport
 from tests.wire_server import CLOSE, Server, answer, say, serving
 
@@ -281,104 +277,6 @@ async def test_server_must_be_who_it_says_by_the_authorities_that_botocore_trust
                 with pytest.raises(Unavailable, match=message):
                     await wire("GetItem", GET.parameters())
                 assert server.requests == []
-
-
-# --- credentials --------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Expiring:
-    """Credentials as botocore keeps them: `left_secs` before their end, new ones every time that they are refreshed."""
-
-    left_secs: float = 0
-    failure: Exception | None = None
-    refreshed: int = 0
-    gate: threading.Event = field(default_factory=threading.Event)
-    threads: set[threading.Thread] = field(default_factory=set)
-
-    def refresh_needed(self, refresh_in: float | None = None) -> bool:
-        return self.left_secs < (15 * 60 if refresh_in is None else refresh_in)
-
-    def get_frozen_credentials(self) -> Any:
-        if self.refresh_needed():
-            self.threads.add(threading.current_thread())
-            assert self.gate.wait(5)
-            if self.failure is not None:
-                raise self.failure
-            self.refreshed += 1
-            self.left_secs = 3600
-        return Keys("key", str(self.refreshed), "token")
-
-
-@pytest.fixture
-def always_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graph.wire.credentials.CHECK_SECS", 0)
-
-
-async def test_credentials_are_refreshed_once_for_all_who_wait_and_not_in_the_loop() -> None:
-    source = Expiring()
-    credentials = Credentials(source)
-    waiting = [asyncio.ensure_future(credentials.keys()) for _ in range(50)]
-    await asyncio.sleep(0.01)
-    waiting.pop().cancel()
-
-    source.gate.set()
-
-    assert await asyncio.gather(*waiting) == [Keys("key", "1", "token")] * 49
-    assert source.refreshed == len(source.threads) == 1
-    assert threading.current_thread() not in source.threads
-
-
-async def test_nobody_waits_for_new_credentials_while_the_old_are_good(always_checked: None) -> None:
-    source = Expiring(left_secs=3600)
-    credentials = Credentials(source)
-    old = await credentials.keys()
-
-    source.left_secs = 12 * 60
-    for _ in range(10):
-        assert await credentials.keys() == old
-    assert len(source.threads) == 1
-    source.gate.set()
-    for thread in source.threads:
-        thread.join()
-
-    assert (await credentials.keys()).secret_key == "1"
-
-
-async def test_credentials_about_to_end_are_waited_for(always_checked: None) -> None:
-    source = Expiring(left_secs=3600)
-    credentials = Credentials(source)
-    await credentials.keys()
-
-    source.left_secs = 9 * 60
-    waiting = asyncio.ensure_future(credentials.keys())
-    await asyncio.sleep(0.01)
-
-    assert not waiting.done()
-    source.gate.set()
-    assert (await waiting).secret_key == "1"
-
-
-@pytest.mark.parametrize(
-    ("error", "kind"),
-    [
-        (botocore.exceptions.CredentialRetrievalError(provider="sso", error_msg="gone"), AccessRefused),
-        (botocore.exceptions.ClientError({"Error": {"Code": "AccessDenied"}}, "AssumeRole"), AccessRefused),
-        (RuntimeError("the refreshed credentials are still expired"), AccessRefused),
-        (botocore.exceptions.EndpointConnectionError(endpoint_url="https://sts"), Unavailable),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-async def test_refresh_that_fails_is_told_and_tried_again(error: Exception, kind: type[StoreError]) -> None:
-    source = Expiring(failure=error)
-    source.gate.set()
-    credentials = Credentials(source)
-
-    with pytest.raises(kind):
-        await credentials.keys()
-    source.failure = None
-
-    assert (await credentials.keys()).secret_key == "1"
 
 
 async def test_static_credentials_are_read_without_a_thread(wire: WireTransport, server: Server) -> None:
