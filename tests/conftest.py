@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 import re
 import runpy
-from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 import orjson
 import pytest
+import uvloop
 from anyio.from_thread import start_blocking_portal
 
 from graph.client import Client, Transport
@@ -42,6 +44,12 @@ def way_to(engine: str, kind: str | None = None) -> Way:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files instead of comparing")
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Run what opens connections on the server's own event loop as well."""
+    plain: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop}
+    return {**plain, "uvloop": uvloop.new_event_loop} if item.path.stem.startswith("test_wire") else plain
 
 
 @pytest.fixture(scope="session")
