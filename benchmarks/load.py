@@ -17,9 +17,10 @@ from pathlib import Path
 
 import orjson
 
+from graph.boto import BotoTransport
 from graph.bulk.records import Moment, RecordReader
 from graph.bulk.written import RecordWriter
-from graph.client import BotoTransport, Client
+from graph.client import Client
 from graph.entity import read_entity
 from graph.loaders import Graph
 from graph.tables import create_table

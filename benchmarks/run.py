@@ -14,7 +14,8 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from graph.client import BotoTransport, Client
+from graph.boto import BotoTransport
+from graph.client import Client
 from graph.loaders import Graph
 from graph.requests import PutItems
 from graph.tables import create_table

@@ -15,7 +15,7 @@ from typing import Any
 
 from graph.bulk.items import ItemReader
 from graph.bulk.records import Moment, RecordReader
-from graph.client import BotoTransport, Client
+from graph.client import Client, Transport
 from graph.errors import GraphError, InputError
 from graph.loaders import Graph
 from graph.model import Model
@@ -28,6 +28,7 @@ from server.formats.dynamodb_export import DynamoExport
 from server.formats.json_lines import JsonLines
 from server.loading import Outcome, Plan, Read, load
 from server.settings import Settings, all_settings
+from server.transports import open_transport
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 SETTINGS = ("schema", "table", "endpoint_url")
@@ -119,7 +120,7 @@ def _load(options: argparse.Namespace, settings: Settings, region: Region) -> in
     _refuse_unknown_type(model, options.type)
     with _input(options.file) as path:
         plan = _plan(model, path, options, settings)
-        transport = BotoTransport(settings.endpoint_url, region(settings), options.parallel)
+        transport = open_transport(settings, region(settings), options.parallel)
         try:
             outcome = asyncio.run(_loaded(plan, transport))
         finally:
@@ -184,7 +185,7 @@ def _lines(model: Model, path: Path, format_: str, type_name: str | None) -> Lin
     return JsonLines(path, ITEMS if format_ == "dynamodb-json" else RECORDS)
 
 
-async def _loaded(plan: Plan, transport: BotoTransport) -> Outcome:
+async def _loaded(plan: Plan, transport: Transport) -> Outcome:
     return await load(plan, Client(transport, plan.parallel))
 
 
@@ -217,7 +218,7 @@ def _export(options: argparse.Namespace, settings: Settings, region: Region) -> 
     format_ = options.format or _output_format(options.file)
     if format_ == "csv" and options.type is None:
         raise InputError("csv has the columns of one type: name it with --type")
-    transport = BotoTransport(settings.endpoint_url, region(settings), options.segments)
+    transport = open_transport(settings, region(settings), options.segments)
     plan = Export(model, format_, options.type, options.segments)
     try:
         exported = asyncio.run(_exported(plan, transport, options.file))
@@ -235,5 +236,5 @@ def _output_format(name: str) -> str:
     return ends[suffix]
 
 
-async def _exported(plan: Export, transport: BotoTransport, target: str) -> Exported:
+async def _exported(plan: Export, transport: Transport, target: str) -> Exported:
     return await export(plan, Graph(plan.model, Client(transport, plan.segments)), target)

@@ -18,7 +18,7 @@ from typing import Any
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from graph.blobs import FolderStore, S3Store
-from graph.client import BotoTransport, Client
+from graph.client import Client, Transport
 from graph.errors import AccessRefused, ModelError, StoreError, TableMissing
 from graph.imagined import READ_UNIT_BYTES, ImaginedTable, explanation
 from graph.loaders import Graph, Limits
@@ -38,6 +38,7 @@ from server.engine import Engine, EngineFailed, EngineMissing
 from server.maintenance import add_maintenance
 from server.settings import Settings, SettingsError, all_settings, load_settings
 from server.sweep import add_sweep
+from server.transports import Way, open_transport
 
 PARTITION_READ_UNITS = 3000
 SHARD_PADDING = 1.15
@@ -120,7 +121,7 @@ def _model(settings: Settings) -> Model:
     return compile_model(settings.schema.read_text(), str(settings.schema), table=settings.table)
 
 
-def _graph(model: Model, transport: BotoTransport, settings: Settings) -> Graph:
+def _graph(model: Model, transport: Transport, settings: Settings) -> Graph:
     limits = Limits(
         default_page_size=settings.default_page_size,
         max_page_size=settings.max_page_size,
@@ -184,14 +185,14 @@ def _shards(options: argparse.Namespace, _: Settings) -> int:
 
 def _serve(_: argparse.Namespace, settings: Settings) -> int:
     model = _model(settings)
-    transport = BotoTransport(settings.endpoint_url, _region(settings), settings.max_in_flight)
+    transport = open_transport(settings, _region(settings))
     asyncio.run(_compare(_graph(model, transport, settings)))
     return _run(model, transport, settings, list(example_queries(model)))
 
 
 def _on_table(settings: Settings, work: Callable[[Graph], Awaitable[int]], *, is_compared: bool = True) -> int:
     """Do something with the tables of a model, once they are known to fit it, and give the exit code."""
-    transport = BotoTransport(settings.endpoint_url, _region(settings), settings.max_in_flight)
+    transport = open_transport(settings, _region(settings))
     graph = _graph(_model(settings), transport, settings)
 
     async def run() -> int:
@@ -235,7 +236,7 @@ async def _compare(graph: Graph) -> None:
             raise StoreError("\n".join(["the table does not fit the model:", *(f"  {entry}" for entry in found)]))
 
 
-def _run(model: Model, transport: BotoTransport, settings: Settings, tabs: list[dict[str, str]]) -> int:
+def _run(model: Model, transport: Way, settings: Settings, tabs: list[dict[str, str]]) -> int:
     # A graph of its own: the slots of a client belong to one event loop, and that of the server begins only now.
     graph = _graph(model, transport, settings)
     settings = replace(settings, title=settings.title or next(iter(model.tables)))
@@ -272,7 +273,8 @@ def _serve_demo(
     settings: Settings,
     tabs: list[dict[str, str]],
 ) -> int:
-    transport = BotoTransport(endpoint, LOCAL_REGION, settings.max_in_flight, credentials=("local", "local"))
+    local = replace(settings, endpoint_url=endpoint)
+    transport = open_transport(local, LOCAL_REGION, credentials=("local", "local"))
     marker = None if db is None else db.with_name(db.name + ".loaded")
     prepare(_graph(model, transport, settings), options.data, marker)
     print(_greeting(settings, tabs), file=sys.stderr)

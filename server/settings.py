@@ -135,6 +135,13 @@ class Settings:
     operation_timeout_secs: float = field(
         default=30.0, metadata=_about("Time for one operation, in seconds.", _seconds(zero=False))
     )
+    transport: Literal["wire", "boto3"] = field(
+        default="wire",
+        metadata=_about(
+            "How reads and transactions are sent: wire (connections of our own) or boto3 (in threads).",
+            _choice("wire", "boto3"),
+        ),
+    )
     max_in_flight: int = field(
         default=16, metadata=_about("Most DynamoDB requests under way at once in this process.", _whole(1))
     )

@@ -14,7 +14,8 @@ from typing import Any
 
 import orjson
 
-from graph.client import BotoTransport, Client
+from graph.boto import BotoTransport
+from graph.client import Client
 from graph.loaders import Graph
 from graph.model import Model
 from graph.requests import Item, ListTables, Scan

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import os
 import re
 import runpy
-from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 import orjson
 import pytest
+import uvloop
 from anyio.from_thread import start_blocking_portal
 
-from graph.client import BotoTransport, Client
+from graph.client import Client, Transport
 from graph.client import Response as WireResponse
 from graph.loaders import Graph, Limits
 from graph.requests import Item
@@ -24,6 +27,8 @@ from resolvers.schema import Api
 from resolvers.sdl import compile_model
 from server.demo import read_items, store
 from server.engine import Engine
+from server.settings import load_settings
+from server.transports import Way, open_transport
 
 ROOT = Path(__file__).parent.parent
 BANANAS = ROOT / "schema.graphql"
@@ -31,8 +36,20 @@ BANANAS = ROOT / "schema.graphql"
 PATIENT = Limits(linger_secs=2.0)
 
 
+def way_to(engine: str, kind: str | None = None) -> Way:
+    """Make a transport: of the kind that TABLEGRAPH_TRANSPORT says, unless told."""
+    settings = load_settings({}, {"transport": kind or os.environ.get("TABLEGRAPH_TRANSPORT"), "endpoint_url": engine})
+    return open_transport(settings, "eu-central-1", credentials=("local", "local"))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files instead of comparing")
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Run what opens connections on the server's own event loop as well."""
+    plain: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop}
+    return {**plain, "uvloop": uvloop.new_event_loop} if item.path.stem.startswith("test_wire") else plain
 
 
 @pytest.fixture(scope="session")
@@ -44,9 +61,9 @@ def engine() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def transport(engine: str) -> Iterator[BotoTransport]:
+def transport(engine: str) -> Iterator[Way]:
     """The way to the engine, shared by the session: it belongs to no event loop."""
-    transport = BotoTransport(engine, "eu-central-1", threads=16, credentials=("local", "local"))
+    transport = way_to(engine)
     yield transport
     transport.close()
 
@@ -100,7 +117,7 @@ _numbers = itertools.count()
 
 
 @pytest.fixture
-def serve(transport: BotoTransport) -> Serve:
+def serve(transport: Transport) -> Serve:
     """Serve a model over a new table of its own; with `table` over an existing one."""
 
     async def serve_model(
@@ -153,7 +170,7 @@ def make_table(engine: str, name: str, sdl: str, items: Iterable[Item]) -> str:
     """Make and fill the table of a model that has one, for tests that only read it; give its name."""
 
     async def make() -> None:
-        transport = BotoTransport(engine, "eu-central-1", credentials=("local", "local"))
+        transport = way_to(engine)
         model = compile_model(sdl, table=name)
         graph = Graph(model, Client(transport))
         await graph.send(create_table(model, model.tables[name]))

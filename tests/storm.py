@@ -24,7 +24,8 @@ from typing import Any
 
 import httpx
 
-from graph.client import BotoTransport, Client
+from graph.boto import BotoTransport
+from graph.client import Client
 from graph.loaders import Graph
 from graph.tables import create_table
 from resolvers.sdl import compile_model

@@ -12,7 +12,7 @@ import pytest
 from graph.apply.plan import refusals
 from graph.apply.run import apply, observe
 from graph.apply.state import Target, targets
-from graph.client import BotoTransport, Client
+from graph.client import Client, Transport
 from graph.client import Response as WireResponse
 from graph.loaders import Graph
 from graph.model import Model
@@ -41,7 +41,7 @@ ROWS = [
 class Applied:
     """Order entry over a table of the test's own, and every request that is sent to it."""
 
-    def __init__(self, transport: BotoTransport, sdl: str, name: str) -> None:
+    def __init__(self, transport: Transport, sdl: str, name: str) -> None:
         self.model: Model = compile_model(sdl, table=name)
         self.rounds = Rounds(transport)
         self.graph = Graph(self.model, Client(self.rounds))
@@ -64,7 +64,7 @@ class Applied:
         return [text.replace(self.name, "order-entry") for text in texts]
 
 
-async def made(transport: BotoTransport, target: Target, *indexes: str) -> None:
+async def made(transport: Transport, target: Target, *indexes: str) -> None:
     """Make the table of a model with some of its indexes, and put the rows."""
     await transport("CreateTable", definition(target, *indexes))
     items = [{name: {"S": value} for name, value in row.items()} for row in ROWS]
@@ -73,7 +73,7 @@ async def made(transport: BotoTransport, target: Target, *indexes: str) -> None:
     assert not response.get("UnprocessedItems")
 
 
-async def test_row_45_a_later_index_is_made_and_backfilled(transport: BotoTransport, update: bool) -> None:
+async def test_row_45_a_later_index_is_made_and_backfilled(transport: Transport, update: bool) -> None:
     """Order entry over a table that has GSI-1 only: the plan, and every request of carrying it out."""
     random.seed("row-45")
     orders = Applied(transport, ORDERS, "apply-row-45")
@@ -86,7 +86,7 @@ async def test_row_45_a_later_index_is_made_and_backfilled(transport: BotoTransp
     assert (await stored_at(transport, "apply-row-45", "OE-ORDER7", "CUSTOMER5"))["Shard"]["S"] in map(str, range(15))
 
 
-async def test_row_46_an_index_of_another_key_is_replaced(transport: BotoTransport, update: bool) -> None:
+async def test_row_46_an_index_of_another_key_is_replaced(transport: Transport, update: bool) -> None:
     """GSI-2 by another key: refused with its cure; under a new name made, backfilled, and the old one dropped."""
     random.seed("row-46")
     former = ORDERS.replace(
@@ -111,7 +111,7 @@ async def test_row_46_an_index_of_another_key_is_replaced(transport: BotoTranspo
     agree(GOLDEN / "apply/row-46-another-key.json", pretty(golden) + "\n", update=update)
 
 
-async def stored_at(transport: BotoTransport, table: str, pk: str, sk: str) -> Any:
+async def stored_at(transport: Transport, table: str, pk: str, sk: str) -> Any:
     """Read one item."""
     response = await transport("GetItem", {"TableName": table, "Key": {"PK": {"S": pk}, "SK": {"S": sk}}})
     return response["Item"]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
+
 import pytest
 
-from graph.client import BotoTransport, Client, Meter
+from graph.client import Client, Meter, Transport
 from graph.errors import RequestRefused, StoreError, TableMissing, TransactionCancelled
 from graph.expressions import Exists, Not
 from graph.requests import (
@@ -18,10 +21,18 @@ from graph.requests import (
     Query,
     TransactWriteItems,
 )
+from server.transports import Way
+from tests.conftest import way_to
 
 KEY = (("id", "banana"),)
 NEW = Not(Exists("id"))
 ITEM = {"id": {"S": "banana"}, "name": {"S": "Banane \U0001f34c"}}
+
+
+@pytest.fixture(params=["wire", "boto3"])
+def transport(engine: str, request: pytest.FixtureRequest) -> Iterator[Way]:
+    with closing(way_to(engine, request.param)) as transport:
+        yield transport
 
 
 async def make_table(client: Client, name: str) -> None:
@@ -37,7 +48,7 @@ async def make_table(client: Client, name: str) -> None:
         await client.send(CreateTable(name, definition), Meter())
 
 
-async def test_engine_answers_what_we_send(transport: BotoTransport) -> None:
+async def test_engine_answers_what_we_send(transport: Transport) -> None:
     client, meter = Client(transport), Meter(report_capacity=True)
     await make_table(client, "test-answers")
 
@@ -57,7 +68,7 @@ async def test_engine_answers_what_we_send(transport: BotoTransport) -> None:
     assert meter.capacity_units > 2
 
 
-async def test_binaries_come_back_as_they_were_written(transport: BotoTransport) -> None:
+async def test_binaries_come_back_as_they_were_written(transport: Transport) -> None:
     client = Client(transport)
     await make_table(client, "test-binaries")
     inner: Item = {"B": {"S": "no binary"}, "BS": {"L": [{"B": "AA=="}, {"B": ""}]}}
@@ -81,7 +92,7 @@ async def test_binaries_come_back_as_they_were_written(transport: BotoTransport)
     ],
 )
 async def test_engine_refuses_what_cannot_be(
-    transport: BotoTransport, request_: GetItem | Query, kind: type[StoreError]
+    transport: Transport, request_: GetItem | Query, kind: type[StoreError]
 ) -> None:
     client, meter = Client(transport), Meter()
     await make_table(client, "test-refused")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from graph.client import BotoTransport
 from graph.client import Response as WireResponse
+from graph.client import Transport
 from tests.conftest import BANANAS, Serve, Served
 
 
@@ -18,7 +18,7 @@ from tests.conftest import BANANAS, Serve, Served
 class Overheard:
     """The way to the engine, and everything that came back."""
 
-    transport: BotoTransport
+    transport: Transport
     answers: list[WireResponse] = field(default_factory=list)
 
     async def __call__(self, operation: str, parameters: dict[str, Any]) -> WireResponse:
@@ -28,7 +28,7 @@ class Overheard:
 
 
 @pytest.fixture
-def transport(transport: BotoTransport) -> Overheard:
+def transport(transport: Transport) -> Overheard:
     """What `serve` sends through in this module."""
     return Overheard(transport)
 

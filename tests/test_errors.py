@@ -11,7 +11,7 @@ import pytest
 from botocore.session import Session
 
 import graph.errors
-from graph.client import AWS_ERRORS
+from graph.answers import AWS_ERRORS
 from graph.errors import GraphError, ModelError, Problem, StoreError
 from graph.requests import Request
 

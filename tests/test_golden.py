@@ -29,8 +29,8 @@ from typing import Any
 import pytest
 from graphql import build_schema, find_breaking_changes, find_schema_changes
 
-from graph.client import BotoTransport
 from graph.client import Response as WireResponse
+from graph.client import Transport
 from resolvers.schema import print_sdl
 from resolvers.sdl import compile_model
 from tests.conftest import ROOT, Serve, Served, example_items
@@ -54,7 +54,7 @@ class Rounds:
     together. The number of rounds is the latency of a query in round trips.
     """
 
-    transport: BotoTransport
+    transport: Transport
     sent: list[list[tuple[str, dict[str, Any]]]] = field(default_factory=list)
     _waiting: list[tuple[str, dict[str, Any], asyncio.Future[WireResponse]]] = field(default_factory=list)
     _round: asyncio.Task[None] | None = None
@@ -87,7 +87,7 @@ class Rounds:
 
 
 @pytest.fixture
-def transport(transport: BotoTransport) -> Rounds:
+def transport(transport: Transport) -> Rounds:
     """What `serve` sends through in this module."""
     return Rounds(transport)
 

@@ -26,7 +26,7 @@ from graph.bulk.pump import Pump
 from graph.bulk.records import Moment, RecordReader
 from graph.bulk.shapes import columns
 from graph.bulk.written import RecordWriter
-from graph.client import BotoTransport, Client
+from graph.client import Client, Transport
 from graph.errors import GraphError, InputError
 from graph.requests import Item
 from resolvers.sdl import compile_model
@@ -352,7 +352,7 @@ def test_a_changed_data_file_of_an_export_is_refused(
 class Stingy:
     """Processes only some items of each request, and some requests not at all."""
 
-    def __init__(self, transport: BotoTransport, seed: int) -> None:
+    def __init__(self, transport: Transport, seed: int) -> None:
         self._transport = transport
         self._random = random.Random(seed)
         self.sent: list[int] = []
@@ -373,9 +373,7 @@ class Stingy:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_items_that_are_left_over_are_sent_again_in_full_batches(
-    make: Make, transport: BotoTransport, seed: int
-) -> None:
+def test_items_that_are_left_over_are_sent_again_in_full_batches(make: Make, transport: Transport, seed: int) -> None:
     place = make(BANANA_SDL)
     stingy = Stingy(transport, seed)
     items = list(itertools.islice(banana_items(1), 600))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from graph.client import BotoTransport, Meter, Response
+from graph.client import Meter, Response, Transport
 from graph.errors import RequestRefused
 from graph.loaders import Graph, Limits, Operation
 from graph.requests import DescribeTable, GetItem, Item, ItemKey, Request
@@ -261,7 +261,7 @@ def pallet_of_no_container() -> list[Item]:
 class Gates:
     """The way to the engine, on which the field that fails answers while the slow request is under way."""
 
-    def __init__(self, transport: BotoTransport) -> None:
+    def __init__(self, transport: Transport) -> None:
         self.slow = ""
         self._transport = transport
         self._arrived, self._failed = asyncio.Event(), asyncio.Event()
@@ -282,7 +282,7 @@ class Gates:
 
 
 @pytest.fixture
-def transport(transport: BotoTransport) -> Gates:
+def transport(transport: Transport) -> Gates:
     return Gates(transport)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from graph.client import BotoTransport
+from graph.client import Transport
 from graph.cursor import read_cursor, write_cursor
 from graph.patterns import access_patterns
 from graph.requests import GetItem, Query
@@ -462,7 +462,7 @@ def test_create_table_lists_the_attributes_of_a_key_in_their_order_and_a_number_
     assert {"tenant", "region", "status", "date", "buyer", "half", "since", "spread", "number"} <= types.keys()
 
 
-async def test_a_table_that_we_made_does_not_differ_and_another_key_does(transport: BotoTransport) -> None:
+async def test_a_table_that_we_made_does_not_differ_and_another_key_does(transport: Transport) -> None:
     model = compile_model(SHOP, table="test-several-attributes")
     table = model.tables["test-several-attributes"]
     request = create_table(model, table)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from graph.client import BotoTransport, Client
+from graph.client import Client, Transport
 from graph.client import Response as WireResponse
 from graph.errors import Throttled, TransactionCancelled, Unavailable
 from graph.loaders import Graph, Limits
@@ -137,7 +137,7 @@ async def test_a_key_is_created_once(serve: Serve) -> None:
     assert sorted(done, key=str) == ["ALREADY_EXISTS"] * 9 + [None]
 
 
-async def test_a_name_is_created_once_whatever_else_the_key_holds(serve: Serve, transport: BotoTransport) -> None:
+async def test_a_name_is_created_once_whatever_else_the_key_holds(serve: Serve, transport: Transport) -> None:
     served = await library(serve)
     both = asyncio.Barrier(2)
 
@@ -196,7 +196,7 @@ async def test_the_lock_of_a_dead_process_is_broken(serve: Serve) -> None:
     assert ("SHELF#b", "BOOK#x") in found
 
 
-async def test_a_link_waits_while_somebody_else_has_locked_the_node(serve: Serve, transport: BotoTransport) -> None:
+async def test_a_link_waits_while_somebody_else_has_locked_the_node(serve: Serve, transport: Transport) -> None:
     served = await library(serve)
     await lock(served, time.time())
     book = {name: value for name, value in (await stored(served))["BOOK#x", "BOOK#x"].items() if "lock" not in name}
@@ -225,7 +225,7 @@ async def test_a_link_waits_while_somebody_else_has_locked_the_node(serve: Serve
 class Way:
     """A way to the engine on which the first transaction meets a mishap."""
 
-    def __init__(self, transport: BotoTransport, mishap: Callable[[Send, dict[str, Any]], Awaitable[Any]]) -> None:
+    def __init__(self, transport: Transport, mishap: Callable[[Send, dict[str, Any]], Awaitable[Any]]) -> None:
         self._transport = transport
         self._mishap = mishap
         self.tokens: list[str] = []
@@ -262,7 +262,7 @@ INCREMENT = 'mutation { updateShelf(key: { name: "a" }, increment: { visits: 5 }
 
 @pytest.mark.parametrize("mishap", [conflict, lost])
 async def test_what_is_sent_again_has_the_same_token_and_happens_once(
-    serve: Serve, transport: BotoTransport, mishap: Any
+    serve: Serve, transport: Transport, mishap: Any
 ) -> None:
     served = await library(serve)
     way = Way(transport, mishap)
@@ -286,9 +286,7 @@ async def test_what_is_sent_again_has_the_same_token_and_happens_once(
         link("b", "z"),
     ],
 )
-async def test_a_mishap_on_the_way_changes_nothing(
-    serve: Serve, transport: BotoTransport, mishap: Any, field: str
-) -> None:
+async def test_a_mishap_on_the_way_changes_nothing(serve: Serve, transport: Transport, mishap: Any, field: str) -> None:
     straight, served = await library(serve), await library(serve)
 
     await straight.data(f"mutation {{ {field} }}")
@@ -298,7 +296,7 @@ async def test_a_mishap_on_the_way_changes_nothing(
     assert faults(await stored(served)) == []
 
 
-async def test_a_condition_that_fails_is_not_tried_again(serve: Serve, transport: BotoTransport) -> None:
+async def test_a_condition_that_fails_is_not_tried_again(serve: Serve, transport: Transport) -> None:
     served = await library(serve)
     way = Way(transport, refused)
 
@@ -308,7 +306,7 @@ async def test_a_condition_that_fails_is_not_tried_again(serve: Serve, transport
     assert len(way.tokens) == 1
 
 
-async def test_who_cannot_lock_a_node_is_the_one_to_blame(serve: Serve, transport: BotoTransport) -> None:
+async def test_who_cannot_lock_a_node_is_the_one_to_blame(serve: Serve, transport: Transport) -> None:
     served = await library(serve)
 
     async def gone(_: Send, __: dict[str, Any]) -> None:
@@ -322,7 +320,7 @@ async def test_who_cannot_lock_a_node_is_the_one_to_blame(serve: Serve, transpor
     assert codes(body) == {"a": ("ROLLED_BACK", None), "b": ("NOT_FOUND", None)}
 
 
-async def test_a_client_that_goes_leaves_no_lock(serve: Serve, transport: BotoTransport) -> None:
+async def test_a_client_that_goes_leaves_no_lock(serve: Serve, transport: Transport) -> None:
     served = await library(serve)
     locked = asyncio.Event()
 

@@ -23,7 +23,7 @@ from graphql import (
     is_list_type,
 )
 
-from graph.client import BotoTransport
+from graph.client import Transport
 from graph.errors import ModelError
 from resolvers.schema import print_sdl
 from resolvers.sdl import compile_model
@@ -67,7 +67,7 @@ class Ship:
     """A ship with five crates, of which number 3 has an item of its own."""
 
     served: Served
-    transport: BotoTransport
+    transport: Transport
 
     async def data(self, query: str, variables: Mapping[str, Any] | None = None) -> Any:
         """Execute an operation that must not fail and give its data."""
@@ -84,7 +84,7 @@ class Ship:
 
 
 @pytest.fixture
-async def ship(serve: Serve, transport: BotoTransport) -> Ship:
+async def ship(serve: Serve, transport: Transport) -> Ship:
     """Load and serve the ship."""
     crates = frozenset(Loading("1", number, DAYS[0], "X", "DOCKED", None) for number in NUMBERS)
     return Ship(await serve(FLEET, World(frozenset(["1"]), crates, {"3": 7}).wires()), transport)

@@ -35,6 +35,7 @@ def test_without_any_value_the_defaults_hold() -> None:
         pytest.param("graphiql", "off", False, id="flag-off"),
         pytest.param("introspection", "True", True, id="flag-on"),
         pytest.param("cost", "ALWAYS", "always", id="choice-in-any-case"),
+        pytest.param("transport", "boto3", "boto3", id="transport"),
     ],
 )
 def test_a_value_is_read_alike_from_both_sources(name: str, text: str, value: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graph.client import BotoTransport
+from graph.client import Transport
 from graph.model import Model
 from graph.tables import create_table, differences
 from resolvers.sdl import compile_model
@@ -98,7 +98,7 @@ def test_projection_of_keys_alone_is_what_dynamodb_calls_keys_only() -> None:
     assert parameters["LocalSecondaryIndexes"][0]["Projection"] == {"ProjectionType": "KEYS_ONLY"}
 
 
-async def test_table_that_we_made_does_not_differ(transport: BotoTransport) -> None:
+async def test_table_that_we_made_does_not_differ(transport: Transport) -> None:
     model = compile_model(SDL, table="test-tables")
     table = model.tables["test-tables"]
     request = create_table(model, table)

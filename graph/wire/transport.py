@@ -1,0 +1,104 @@
+"""The thin way for reads and transactions; everything else goes through boto3."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import orjson
+
+from graph.answers import refuse_truncated, store_error, unreachable
+from graph.boto import BotoTransport
+from graph.client import Response
+from graph.codec import parse_body
+from graph.errors import RequestRefused, StoreError
+from graph.wire.connection import Answer
+from graph.wire.credentials import Credentials
+from graph.wire.endpoint import Endpoint, endpoint_of
+from graph.wire.pool import Pool
+
+# Each may be sent a second time where its connection had died: a read changes nothing, a transaction has its token.
+OPERATIONS = frozenset({"GetItem", "BatchGetItem", "Query", "Scan", "TransactWriteItems"})
+
+TEXT_OF_A_PAGE = 200
+"""How much is told of an error that is not DynamoDB's: the page of a proxy."""
+
+
+class WireTransport:
+    """Sends over connections of its own, which each event loop has for itself, and signs by itself."""
+
+    def __init__(
+        self,
+        endpoint_url: str | None = None,
+        region: str | None = None,
+        connections: int = 16,
+        *,
+        credentials: tuple[str, str] | None = None,
+    ) -> None:
+        """Take endpoint, region and credentials from boto3; its client serves the operations that are rare."""
+        self._boto = BotoTransport(endpoint_url, region, connections, credentials=credentials)
+        self._endpoint = endpoint_of(self._boto)
+        self._credentials = Credentials(self._boto.session.get_credentials())
+        self._connections = connections
+        self._pools: dict[asyncio.AbstractEventLoop, Pool] = {}
+
+    async def __call__(self, operation: str, parameters: dict[str, Any]) -> Response:
+        """Send one request. Raises StoreError."""
+        endpoint = self._endpoint
+        if endpoint is None or operation not in OPERATIONS:
+            return await self._boto(operation, parameters)
+        try:
+            body = orjson.dumps(parameters)
+        except orjson.JSONEncodeError as error:
+            raise RequestRefused(f"{operation} holds what JSON cannot carry: {error}") from error
+        keys = await self._credentials.keys()
+        pool = await self._pool(endpoint)
+        try:
+            answer = await pool.exchange(endpoint.request(operation, body, keys))
+        except OSError as error:
+            raise unreachable(f"{endpoint.url}: {error}") from error
+        return read_answer(operation, answer, parameters)
+
+    async def _pool(self, endpoint: Endpoint) -> Pool:
+        loop = asyncio.get_running_loop()
+        pool = self._pools.get(loop)
+        if pool is None:
+            self._pools = {loop: pool for loop, pool in self._pools.items() if not loop.is_closed()}
+            pool = self._pools[loop] = Pool(endpoint.address, self._connections)
+            await pool.open()
+        return pool
+
+    def close(self) -> None:
+        """Close the connections and free boto3's threads."""
+        for loop, pool in self._pools.items():
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(pool.close)
+        self._boto.close()
+
+
+def read_answer(operation: str, answer: Answer, parameters: dict[str, Any]) -> Response:
+    """Give the response that an answer holds.
+
+    Raises: StoreError: Unavailable for an answer that is damaged, and the error that it tells of.
+    """
+    if answer.status >= 300:
+        raise _error(answer, parameters)
+    try:
+        response = parse_body(answer.body, answer.crc32)
+    except ValueError as error:
+        raise unreachable(error) from error
+    refuse_truncated(operation, response)
+    return response
+
+
+def _error(answer: Answer, parameters: dict[str, Any]) -> StoreError:
+    try:
+        content = parse_body(answer.body, answer.crc32)
+    except ValueError as error:
+        if answer.crc32 is not None:
+            return unreachable(error)
+        content = {"message": answer.body[:TEXT_OF_A_PAGE].decode(errors="replace")}
+    # com.amazonaws.dynamodb.v20120810#ValidationException:http://…
+    code = str(content.get("__type") or answer.status).split(":")[0].rsplit("#")[-1]
+    text = content.get("message") or content.get("Message") or ""
+    return store_error(code, text, answer.status, content.get("CancellationReasons") or [], parameters)
