@@ -74,6 +74,16 @@ async def test_beside_other_mutations_all_of_it_must_fit(served: Served) -> None
     assert (await served.data('{ pallet(number: "Q") { number } }'))["pallet"] is None
 
 
+async def test_a_change_that_more_items_hold_than_fit_is_refused_before_it_is_sent(served: Served) -> None:
+    await with_boxes(served, 120)
+
+    error = await served.error('mutation { updatePallet(key: { number: "P" }, set: { number: "Q" }) { __typename } }')
+
+    assert error["extensions"]["code"] == "TOO_LARGE"
+    assert error["message"].startswith("120 items hold what changes of the Pallet PALLET_P")
+    assert await served.data(COUNT) == {"pallet": {"boxes": {"totalCount": 120}}}
+
+
 async def test_a_node_that_is_kept_is_free_to_be_linked_again(served: Served) -> None:
     await with_boxes(served, 1)
 

@@ -8,10 +8,10 @@ say what it needs:
 
 A variable may come `from` the response of another query, so that no file holds a copy of a cursor. With items, the
 query runs over tables of its own that hold just these; else over the rows that the example takes from its document,
-for the bananas also two containers of the fleet. `# data: "whole"` adds the example's larger set. A mutation has
-tables of its own as well, with the document's rows; after it `# then: "query"` is executed, and its response held too.
-Only a query whose name begins with `error-` may have errors, and it must. What no two runs have alike is written as
-`<token>`.
+for the bananas also two containers of the fleet. `# data: "whole"` adds the example's larger set, and `# model: "…"`
+stands for its own model. A mutation has tables of its own as well, with the document's rows; after it
+`# then: "query"` is executed, and its response held too. Only a query whose name begins with `error-` may have errors,
+and it must. What no two runs have alike is written as `<token>`.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ async def test_response_and_requests_are_as_golden(
     path: Path, bananas: Served, serve: Serve, transport: Rounds, update: bool
 ) -> None:
     query, example = path.read_text(), path.parent.name
-    sdl = EXAMPLES[example].read_text()
+    sdl = next(headers(query, "model"), EXAMPLES[example].read_text())
     items = list(headers(query, "item"))
     is_mutation = bool(re.search(r"^mutation\b", query, re.MULTILINE))
     if example == "bananas" and not items and not is_mutation:

@@ -9,11 +9,11 @@ from itertools import zip_longest
 from typing import Any
 
 from graph.entity import Entity
-from graph.errors import InputPath, KeyValueError, WriteError
+from graph.errors import InputPath, KeyValueError, TooLarge, WriteError
 from graph.model import Field, FieldKind, Inward, ItemType, Layout, Model, Moment
 from graph.requests import Item, ItemKey
 from graph.sources import together
-from graph.transaction import Guard, Rule, shown
+from graph.transaction import MOST_ACTIONS, Guard, Rule, shown
 from graph.updates import Update, plus
 from graph.writes.blobs import store_blobs
 from graph.writes.counters import counters_of
@@ -312,6 +312,12 @@ async def _rewrite_dependents(
         for item in items:
             # A node may be at both ends of an edge.
             found.setdefault(writing.key(item), (item, []))[1].append(inward.field)
+    if len(found) > MOST_ACTIONS:
+        raise TooLarge(
+            f"{len(found)} items hold what changes of the {before.type.name} {shown(key)}, and all would be rewritten in "
+            f"one transaction, which DynamoDB lets touch {MOST_ACTIONS}: change or delete some of them first",
+            at,
+        )
     for item_key, (item, names) in found.items():
         new = Draft.of(item).changed(dict.fromkeys(names, after))
         await writing.complete(new, behind(writing.model, new, names), at)
