@@ -314,8 +314,8 @@ async def _rewrite_dependents(
             found.setdefault(writing.key(item), (item, []))[1].append(inward.field)
     if len(found) > MOST_ACTIONS:
         raise TooLarge(
-            f"{len(found)} items hold what changes of the {before.type.name} {shown(key)}, and all would be rewritten in "
-            f"one transaction, which DynamoDB lets touch {MOST_ACTIONS}: change or delete some of them first",
+            f"{len(found)} items hold what changes of the {before.type.name} {shown(key)}, and all would be rewritten "
+            f"in one transaction, which DynamoDB lets touch {MOST_ACTIONS}: change or delete some of them first",
             at,
         )
     for item_key, (item, names) in found.items():
