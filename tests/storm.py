@@ -35,6 +35,8 @@ from tests.run_ui import free_port
 SCHEMA = Path(__file__).with_name("storm.graphql")
 TABLEGRAPH = Path(sys.executable).with_name("tablegraph")
 DEPOTS = [f"D{number}" for number in range(6)]
+MOST_CRATES = 5
+"""Of each client: a depot that all of them fill can still be renamed in one transaction."""
 STATES = ("NEW", "STORED", "GONE")
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local", "AWS_REGION": "eu-central-1"}
 PASSING = {"STORE_UNAVAILABLE", "DEADLINE_EXCEEDED", "THROTTLED", "WRITE_CONFLICT", "SHUTTING_DOWN", "INTERNAL"}
@@ -117,7 +119,7 @@ class Storm:
         alive = {name: crate for name, crate in crates.items() if crate is not None}
         name = dice.choice(sorted(alive)) if alive else ""
         crate = alive.get(name) or Crate(None, "NEW")
-        kinds = ["create", "rename depot"]
+        kinds = ["rename depot", *(["create"] if len(alive) < MOST_CRATES else [])]
         kinds += ["update"] * 3 + ["link"] * 4 + ["move", "delete"] if alive else []
         kinds += ["unlink", "carry", "add", "add"] if crate.weights else []
         kind = dice.choice(kinds)
