@@ -137,11 +137,6 @@ class Transaction:
         counted = {name: added(item.get(name), delta) for name, delta in change.update.add.items()}
         change.item, change.update = {**item, **counted}, NO_UPDATE
 
-    def put_first(self, key: ItemKey, item: Mapping[str, AttributeValue], guards: Iterable[Guard]) -> None:
-        """Write an item whole, as the first action: some engines tell only the first condition that does not hold."""
-        self.put(key, item, guards)
-        self.changes = {key: self.changes.pop(key), **self.changes}
-
     def update(self, key: ItemKey, update: Update, guards: Iterable[Guard] = (), at: InputPath = ()) -> None:
         """Change attributes of an item. Raises WriteError when it is written twice."""
         self._update(key, update, guards, at)

@@ -77,7 +77,7 @@ def add(transaction: Transaction, operation: Operation, receipt: Receipt, result
     if (expiry := _expiry(model, model.tables[key[0]])) is not None:
         item[expiry] = expires
     gone = AnyOf((Not(Present(EXPIRES)), Compare(EXPIRES, "<=", ("N", str(operation.now)))))
-    transaction.put_first(key, item, [Guard(Rule.UNDONE, gone, "the receipt")])
+    transaction.put(key, item, [Guard(Rule.UNDONE, gone, "the receipt")])
 
 
 def where(model: Model, receipt: Receipt) -> ItemKey:
