@@ -22,6 +22,7 @@ import botocore.exceptions
 from botocore.config import Config
 
 from graph.errors import BlobUnavailable
+from graph.files import put_file, sync_folder
 
 T = TypeVar("T")
 
@@ -90,15 +91,10 @@ class FolderStore:
     def _put(self, path: Path, content: bytes) -> None:
         with self._as_unavailable():
             path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = path.with_name(f"unfinished-{uuid.uuid4()}")
-            with unfinished.open("xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(path)
+            put_file(path, content, path.with_name(f"unfinished-{uuid.uuid4()}"))
             # The name is safe when the folders that lead to it are.
-            for folder in path.relative_to(self._folder).parents:
-                _sync(self._folder / folder)
+            for folder in path.parent.relative_to(self._folder).parents:
+                sync_folder(self._folder / folder)
 
     def _get(self, path: Path, most_bytes: int) -> bytes | None:
         with self._as_unavailable(), suppress(FileNotFoundError), path.open("rb") as file:
@@ -128,14 +124,6 @@ class FolderStore:
                 f"the folder {str(self._folder)!r} cannot be used for large values: {error.strerror}. Make it readable "
                 "and writable, or name another with --blobs"
             ) from error
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # --- S3 -----------------------------------------------------------------------------------------------------------

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
+
+from graph.files import put_file
 
 HEAD_BYTES = 64 * 1024
 
@@ -69,24 +70,9 @@ class Checkpoint:
         """Keep the state: after a kill at any moment the file holds this one, or the one before it."""
         if self._path is None:
             return
-        new = self._path.with_name(self._path.name + ".new")
-        with new.open("wb") as file:
-            file.write(orjson.dumps(asdict(state)))
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(self._path)
-        _sync(self._path.parent)
+        put_file(self._path, orjson.dumps(asdict(state)), self._path.with_name(self._path.name + ".new"))
 
     def remove(self) -> None:
         """Forget it: the load is done."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
-
-
-def _sync(folder: Path) -> None:
-    """Have a renamed file stay renamed when the machine's power fails."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
