@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import strawberry
@@ -185,6 +186,7 @@ def _update(item: ItemType) -> Prepare:
     async def update(writing: Writing, given: Mapping[str, Any]) -> Any:
         named = read_key(writing.model, item.name, given["key"], ("key",))
         patch = read_patch(writing.model, item, given)
+        patch = replace(patch, put=await creating.with_nodes(writing, patch.put))
         return await changing.update(writing, named, patch, read_conditions(writing.model, item, given), ())
 
     return update

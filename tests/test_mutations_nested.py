@@ -245,3 +245,32 @@ async def test_a_union_takes_any_member_and_creates_it(serve: Serve) -> None:
         f'mutation {{ createTagging(input: {{ tag: {{ name: "x" }}, subject: {two} }}) {{ __typename }} }}'
     )
     assert error["extensions"]["code"] == "BAD_INPUT"
+
+
+async def test_an_update_may_create_the_node_that_a_reference_is_to_name(serve: Serve) -> None:
+    served = await serve(B2B)
+    await served.data(
+        """mutation { createCustomer(input: { number: "1", firstName: "a", lastName: "b"
+          business: { create: { number: "2", businessName: "Old" } } }) { __typename } }"""
+    )
+
+    data = await served.data(
+        """mutation { updateCustomer(key: { number: "1" }, set: { business: { create: {
+          number: "3", businessName: "New" } } }) { customer { business { businessName } } } }"""
+    )
+
+    assert data["updateCustomer"]["customer"] == {"business": {"businessName": "New"}}
+    found = await served.data('{ business(number: "3") { customers { nodes { number } } } }')
+    assert found["business"]["customers"]["nodes"] == [{"number": "1"}]
+
+
+async def test_a_node_that_an_update_would_create_is_not_left_behind_when_it_is_refused(serve: Serve) -> None:
+    served = await serve(B2B)
+
+    error = await served.error(
+        """mutation { updateCustomer(key: { number: "9" }, set: { business: { create: {
+          number: "3", businessName: "New" } } }) { __typename } }"""
+    )
+
+    assert error["extensions"]["code"] == "NOT_FOUND"
+    assert await stored(served) == {}

@@ -337,3 +337,17 @@ async def test_a_key_names_exactly_one_node_of_the_type(bananas: Served) -> None
         assert error["extensions"]["code"] == expected
         assert said in error["message"]
         assert bananas.sent == []
+
+
+async def test_an_upsert_of_what_is_there_is_a_write_like_any_other(serve: Serve) -> None:
+    served = await serve(
+        """extend schema @table(name: "boxes", partitionKey: "pk")
+        type Box @node(partition: "BOX#{number}") { number: ID!  label: String  changed: Date @default(now: WRITE) }"""
+    )
+    upsert = 'mutation { upsertBox(input: { number: "1", %s }) { box { changed label } } }'
+    await served.data(upsert % 'changed: "2001-01-01"')
+
+    data = await served.data(upsert % 'label: "b"')
+
+    assert data["upsertBox"]["box"]["label"] == "b"
+    assert data["upsertBox"]["box"]["changed"] > "2001-01-01"

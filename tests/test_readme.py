@@ -15,7 +15,7 @@ from resolvers.schema import ERROR_CODES
 from resolvers.sdl import compile_model
 from server.settings import all_settings
 from server.view import REFUSAL_CODES
-from tests.conftest import BANANAS, ROOT, Served
+from tests.conftest import BANANAS, ROOT, Serve, Served, banana_items
 
 README = ROOT / "README.md"
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if (path / "schema.graphql").exists())
@@ -124,6 +124,19 @@ async def test_every_query_is_answered(bananas: Served) -> None:
     for query in queries:
         assert await bananas.data(query)
     assert len(queries) >= 2
+
+
+async def test_every_mutation_does_what_is_said_beside_it(serve: Serve) -> None:
+    served = await serve(BANANAS.read_text(), banana_items(0))
+    create, change = (block for block in blocks("graphql") if block.startswith("mutation"))
+
+    assert await served.data(create)
+    written = [sent["TransactItems"] for operation, sent in served.sent if operation == "TransactWriteItems"]
+    assert [sorted(next(iter(action)) for action in actions) for actions in written] == [
+        ["ConditionCheck", *["Put"] * 4]
+    ]
+    assert served.sent[0][0] == "TransactWriteItems", "nothing is read before"
+    assert (await served.data(change))["updateBox"]["box"] == {"weightInKg": 22.06, "pallet": {"number": "B021002"}}
 
 
 def test_the_model_shown_is_the_demos() -> None:

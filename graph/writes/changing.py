@@ -57,7 +57,7 @@ async def update(writing: Writing, named: Entity, patch: Patch, asked: Condition
     Cost:   nothing is read where only the item's own attributes change; else the item, and all that holds a copy of it.
     Raises: NotFound, KeyValueError, ConditionFailed, WriteError.
     """
-    patch = _stamped(writing, named.type, patch)
+    patch = stamped(writing, named.type, patch)
     key = named.key
     patch = replace(patch, put=await store_blobs(writing.operation, named.type, patch.put, key or named.paths))
     is_plain_ = is_plain(writing.model, named.type, patch)
@@ -67,7 +67,7 @@ async def update(writing: Writing, named: Entity, patch: Patch, asked: Condition
     return await change(writing, before, patch, asked, at)
 
 
-def _stamped(writing: Writing, type_: ItemType, patch: Patch) -> Patch:
+def stamped(writing: Writing, type_: ItemType, patch: Patch) -> Patch:
     """Add the fields that take the time of every write."""
     stamps = {
         entry.name: moment(entry, writing.now)

@@ -14,7 +14,7 @@ from graph.model import FieldKind, ItemType
 from graph.sources import together
 from graph.transaction import Rule
 from graph.writes.blobs import store_blobs
-from graph.writes.changing import Patch, change
+from graph.writes.changing import Patch, change, stamped
 from graph.writes.defaults import initial
 from graph.writes.draft import Draft, behind, paths_of, refuse_unfit
 from graph.writes.guards import absent
@@ -70,23 +70,34 @@ async def upsert(writing: Writing, new: NewItem) -> Draft | Entity:
         await _hang(writing, new, draft, upsert)
         return draft
     given = {name: draft.values[name] for name in new.values}
-    changed = await change(writing, found, Patch(given), NO_CONDITIONS, new.at, Rule.UNCHANGED)
+    patch = stamped(writing, new.type, Patch(given))
+    changed = await change(writing, found, patch, NO_CONDITIONS, new.at, Rule.UNCHANGED)
     await _hang(writing, new, Draft.of(changed), upsert)
     return changed
 
 
+async def with_nodes(writing: Writing, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Create the nodes that come along with some values, and take those that the transaction creates for what they are.
+
+    Raises: AlreadyExists, NotFound, KeyValueError, WriteError.
+    """
+    made = dict(values)
+    for name, value in values.items():
+        if isinstance(value, NewItem):
+            made[name] = await create(writing, value)
+        elif isinstance(value, Entity):
+            made[name] = writing.known(value)
+    return made
+
+
 async def _draft(writing: Writing, new: NewItem) -> Draft:
     """Take the values given, make those that are not, create the nodes that come along, and read what is copied."""
-    values: dict[str, Any] = {}
-    for entry in new.type.fields.values():
-        given = new.values.get(entry.name)
-        if isinstance(given, NewItem):
-            values[entry.name] = await create(writing, given)
-        elif isinstance(given, Entity):
-            values[entry.name] = writing.known(given)
-        elif entry.kind is not FieldKind.RELATIONSHIP:
-            is_given = entry.name in new.values
-            values[entry.name] = given if is_given else initial(new.type, entry, writing.now)
+    given = await with_nodes(writing, new.values)
+    values = {
+        entry.name: given[entry.name] if entry.name in given else initial(new.type, entry, writing.now)
+        for entry in new.type.fields.values()
+        if entry.kind is not FieldKind.RELATIONSHIP
+    }
     draft = Draft(writing.model, new.type, values)
     refuse_unfit(draft)
     await writing.complete(draft, behind(writing.model, draft, new.type.fields), new.at)
