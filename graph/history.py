@@ -33,7 +33,7 @@ def _layout(type_: ItemType) -> Layout:
 
 async def version_at(operation: Operation, entity: Entity, version: int) -> Entity | None:
     """Get an item as a version of it was, or None. Cost: one key in a BatchGetItem."""
-    (item,) = await operation.items([version_key(entity, version)]) if version > 0 else (None,)
+    item = await operation.loader.load(version_key(entity, version)) if version > 0 else None
     return None if item is None else read_layouts(operation, (_layout(entity.type),), item, entity.type.name)
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from aiodataloader import DataLoader, Loader
-
+from graph.batches import Batches, ItemLoader
 from graph.blobs import BlobStore
 from graph.client import MAX_TRIES, Meter, Response, back_off, forget_failure
 from graph.errors import RequestRefused, StoreError, TableMissing, Throttled
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from graph.collection import Collection
     from graph.writes.commit import Group
 
-BATCH_GET_KEYS = 100
 IN_TIME = 0.7
 """The share of an operation's time after which a page is returned as far as it is: the rest is for its nodes."""
 
@@ -62,43 +60,8 @@ class Sender(Protocol):
         """Send a request and give its answer. Raises StoreError."""
 
 
-class _Loader(DataLoader[Any, Any]):
-    """aiodataloader's queue and cache, sent off when the operation says so."""
-
-    def __init__(self, enqueued: Callable[[], None]) -> None:
-        super().__init__()
-        self._enqueued = enqueued
-
-    async def batch_load_fn(self, keys: list[Any]) -> list[Any]:
-        raise AssertionError("keys leave by take()")
-
-    def do_resolve_reject(self, key: Any, future: asyncio.Future[Any]) -> None:
-        future.add_done_callback(forget_failure)
-        self._queue.append(Loader(key=key, future=future))
-        self._enqueued()
-
-    def take(self, count: int) -> list[Loader]:
-        """Take the oldest keys off the queue, each with its future."""
-        taken, self._queue = self._queue[:count], self._queue[count:]
-        return taken
-
-    @property
-    def waiting(self) -> int:
-        return len(self._queue)
-
-    def cancel(self) -> None:
-        """Let go of everybody who waits for an item."""
-        self._queue.clear()
-        for future in self._cache.values():
-            future.cancel()
-
-
 class Operation:
-    """One GraphQL operation's requests: nothing here outlives it, and equal reads happen once.
-
-    Keys leave by Nagle's rule: at once while nothing is outstanding; else when a batch is full, when all that is
-    outstanding has been answered (so that what the answers lead to can travel together), or after a short linger.
-    """
+    """One GraphQL operation's requests: nothing here outlives it, and equal reads happen once."""
 
     def __init__(
         self,
@@ -128,13 +91,9 @@ class Operation:
         """The mutations that become one transaction, under @transaction."""
         self._begin = asyncio.get_running_loop().time() if meter.deadline is not None else 0.0
         self._client = client
-        self._readers: set[asyncio.Task[Any] | None] = set()
-        """The tasks whose requests are outstanding: what they read may lead to more keys."""
-        self._flush_planned = False
-        self._linger: asyncio.TimerHandle | None = None
-        self._items = _Loader(self._plan_flush)
+        self._batches = Batches(self._get_if_any, limits.linger_secs)
+        self.reading = self._batches.reading
         self._pages: dict[Query | Scan, asyncio.Future[Response]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
 
     def is_late(self) -> bool:
         """Say whether most of the operation's time is used up: what can end early then ends."""
@@ -143,80 +102,34 @@ class Operation:
 
     # --- items ---
 
-    def request_items(self, keys: Sequence[ItemKey]) -> list[asyncio.Future[Item | None]]:
-        """Queue the keys of items that are needed.
+    def request_items(self, keys: Sequence[ItemKey]) -> None:
+        """Queue the keys of items that will be needed.
 
         Cost: keys not seen before in the operation share BatchGetItems of 100 with everybody else's.
         """
-        return [self._items.load(key) for key in keys]
+        self._batches.request(keys)
 
-    async def answers(self, futures: Sequence[asyncio.Future[Item | None]]) -> list[Item | None]:
-        """Wait for requested items, in order; an item that does not exist is None. Raises StoreError."""
-        # Waited for and not awaited: graphql-core cancels the siblings of a failed non-null field, and a future is
-        # everybody's who asked for its key.
-        if pending := [future for future in futures if not future.done()]:
-            with self._not_reading():
-                await asyncio.wait(pending)
-        return [future.result() for future in futures]
+    async def outcomes(self, keys: Sequence[ItemKey]) -> list[Item | Exception | None]:
+        """Give the items of keys, in order: None for one that does not exist, the exception for one that failed."""
+        return await self._batches.outcomes(keys)
 
     async def items(self, keys: Sequence[ItemKey]) -> list[Item | None]:
-        """Request items and wait for them."""
-        return await self.answers(self.request_items(keys))
+        """Give the items of keys, in order; one that does not exist is None. Raises StoreError."""
+        found: list[Item | None] = []
+        for outcome in await self._batches.outcomes(keys):
+            if isinstance(outcome, Exception):
+                raise outcome
+            found.append(outcome)
+        return found
+
+    @cached_property
+    def loader(self) -> ItemLoader:
+        """Give the dataloader of items, for resolvers that know one key at a time."""
+        return ItemLoader(self._batches)
 
     def prime_item(self, key: ItemKey, item: Item | None) -> None:
         """Remember an item that another request brought whole."""
-        self._items.prime(key, item)
-
-    def _plan_flush(self) -> None:
-        if self._items.waiting >= BATCH_GET_KEYS:
-            self._flush(BATCH_GET_KEYS)
-        elif not self._readers:
-            self._flush_when_quiet()
-        elif self._linger is None:
-            self._linger = asyncio.get_running_loop().call_later(self.limits.linger_secs, self._flush)
-
-    def _flush_when_quiet(self, turns: int = 4) -> None:
-        """Flush after the loop has run what is ready: resolvers that the same answer woke enqueue their keys first."""
-        if self._flush_planned and turns == 4:
-            return
-        self._flush_planned = turns > 0
-        if self._flush_planned:
-            asyncio.get_running_loop().call_soon(self._flush_when_quiet, turns - 1)
-        elif not self._readers:
-            self._flush()
-        elif self._items.waiting:
-            # A reading has begun meanwhile, and may itself wait for a key that is queued here.
-            self._plan_flush()
-
-    def _flush(self, least: int = 1) -> None:
-        if self._linger is not None:
-            self._linger.cancel()
-            self._linger = None
-        while self._items.waiting >= least:
-            by_table: dict[str, dict[KeyAttributes, asyncio.Future[Any]]] = {}
-            for (table, key), future in self._items.take(BATCH_GET_KEYS):
-                by_table.setdefault(table, {})[key] = future
-            for table, batch in by_table.items():
-                self._start(self._load_batch(table, batch))
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _load_batch(self, table: str, batch: dict[KeyAttributes, asyncio.Future[Any]]) -> None:
-        with self.reading():
-            try:
-                found = await self._get_if_any(table, list(batch))
-            except Exception as error:
-                for key, future in batch.items():
-                    self._items.clear((table, key))
-                    if not future.done():
-                        future.set_exception(error)
-                return
-            for key, future in batch.items():
-                if not future.done():
-                    future.set_result(found.get(key))
+        self._batches.prime(key, item)
 
     async def _get_if_any(self, table: str, keys: list[KeyAttributes]) -> dict[KeyAttributes, Item]:
         try:
@@ -268,7 +181,7 @@ class Operation:
 
     def forget(self) -> None:
         """Forget everything read: it may have been written since."""
-        self._items.clear_all()
+        self._batches.forget()
         self._pages.clear()
         self.inverses.clear()
         self.collections.clear()
@@ -294,42 +207,15 @@ class Operation:
                 raise _of_several_attributes(error, request) from error
             raise
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Count as outstanding until what was read has led to the keys that follow from it."""
-        reader = asyncio.current_task()
-        self._readers.add(reader)
-        try:
-            yield
-        finally:
-            self._end_reading(reader)
-
-    @contextmanager
-    def _not_reading(self) -> Iterator[None]:
-        """Do not count while waiting for items: nobody would send them before this very reader was done."""
-        reader = asyncio.current_task()
-        if reader not in self._readers:
-            yield
-            return
-        self._end_reading(reader)
-        try:
-            yield
-        finally:
-            self._readers.add(reader)
-
-    def _end_reading(self, reader: asyncio.Task[Any] | None) -> None:
-        self._readers.discard(reader)
-        if not self._readers and self._items.waiting:
-            self._flush_when_quiet()
-
     async def close(self) -> None:
         """Cancel what is still under way: the client has gone, or its answer is complete."""
-        self._items.cancel()
+        await self._batches.close()
         await self.pointers.close()
-        tasks: list[asyncio.Future[Any]] = [*self._tasks, *self._pages.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        pages = [page for page in self._pages.values() if not page.done()]
+        for page in pages:
+            page.cancel()
+        if pages:
+            await asyncio.gather(*pages, return_exceptions=True)
 
 
 def _of_several_attributes(error: StoreError, request: Query) -> RequestRefused:

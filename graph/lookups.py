@@ -41,9 +41,10 @@ async def load(operation: Operation, entities: Sequence[Entity | None], needs: N
 
 async def _get(operation: Operation, named: Sequence[Entity]) -> list[Entity | None]:
     """Get nodes from the table, by their keys while those whose keys are not known are searched for."""
-    asked = operation.request_items([one.key for one in named if one.key is not None])
+    keys = [one.key for one in named if one.key is not None]
+    operation.request_items(keys)
     searched = iter(await together([_search(operation, one) for one in named if one.key is None]))
-    items = iter(await operation.answers(asked))
+    items = iter(await operation.items(keys))
     return [next(searched) if one.key is None else _of_type(operation, one, next(items)) for one in named]
 
 

@@ -272,8 +272,8 @@ async def read(operation: Any, secs: float, *keys: ItemKey) -> None:
     """Read for some time, ask for what follows from it, and only then wait."""
     with operation.reading():
         await asyncio.sleep(secs)
-        futures = operation.request_items(keys)
-    await operation.answers(futures)
+        operation.request_items(keys)
+    await operation.items(keys)
 
 
 def test_keys_wait_for_what_is_outstanding_and_leave_when_it_is_answered() -> None:
@@ -355,8 +355,8 @@ def test_reader_that_waits_for_items_itself_is_not_waited_for() -> None:
             with operation.reading():
                 await operation.page(query("a"))
                 await operation.items([FRUITS[number]])
-                futures = operation.request_items([FRUITS[number + 10]])
-            await operation.answers(futures)
+                operation.request_items([FRUITS[number + 10]])
+            await operation.items([FRUITS[number + 10]])
 
         await asyncio.gather(*map(reader, range(3)))
 

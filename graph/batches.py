@@ -1,0 +1,236 @@
+"""Items by their keys, in as few BatchGetItems as the rhythm of one operation allows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from aiodataloader import DataLoader
+
+from graph.client import forget_failure
+from graph.requests import Item, ItemKey, KeyAttributes
+
+BATCH_GET_KEYS = 100
+
+Found = dict[KeyAttributes, Item]
+Get = Callable[[str, list[KeyAttributes]], Awaitable[Found]]
+"""Gets up to 100 items of a table; those that do not exist are left out. Raises StoreError."""
+
+TURNS = 4
+"""How many turns of the event loop it takes until those whom one answer woke have said what they need next."""
+
+
+class Batch:
+    """Keys of one table that travel together, and those who wait for one of them."""
+
+    __slots__ = ("answered", "found", "keys", "table", "waiters")
+
+    def __init__(self, table: str) -> None:
+        self.table = table
+        self.keys: list[ItemKey] = []
+        self.answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.answered.add_done_callback(forget_failure)
+        self.found: Found = {}
+        self.waiters: list[tuple[ItemKey, asyncio.Future[Any]]] = []
+
+    def outcome(self, key: ItemKey) -> Item | Exception | None:
+        """Give what became of a key."""
+        error = self.answered.exception()
+        assert error is None or isinstance(error, Exception)
+        return error or self.found.get(key[1])
+
+
+class ItemLoader(DataLoader[ItemKey, Any]):
+    """aiodataloader's interface, key by key, over the batches of an operation."""
+
+    cache = False
+
+    def __init__(self, batches: Batches) -> None:
+        super().__init__()
+        self._batches = batches
+
+    async def batch_load_fn(self, keys: list[ItemKey]) -> list[Any]:
+        raise AssertionError("keys leave by the batches")
+
+    def do_resolve_reject(self, key: ItemKey, future: asyncio.Future[Any]) -> None:
+        future.add_done_callback(forget_failure)
+        self._batches.promise(key, future)
+
+
+class Batches:
+    """The items of one operation: each key is asked for once, and waits as long as that saves requests.
+
+    Keys leave by Nagle's rule: at once while nothing is outstanding; else when a batch is full, when all that is
+    outstanding has been answered (so that what the answers lead to can travel together), or after a short linger.
+    """
+
+    def __init__(self, get: Get, linger_secs: float) -> None:
+        self._get = get
+        self._linger_secs = linger_secs
+        self._known: dict[ItemKey, Item | None] = {}
+        self._under_way: dict[ItemKey, Batch] = {}
+        """The batch of each key that is not answered yet."""
+        self._open: dict[str, Batch] = {}
+        """The batch of each table that still waits to be sent."""
+        self._readers: set[asyncio.Task[Any] | None] = set()
+        """The tasks whose requests are outstanding: what they read may lead to more keys."""
+        self._flush_planned = False
+        self._linger: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # --- asking ---
+
+    def request(self, keys: Sequence[ItemKey]) -> None:
+        """Queue keys, those that were asked for before left out."""
+        known, under_way = self._known, self._under_way
+        if new := [key for key in keys if key not in known and key not in under_way]:
+            for key in dict.fromkeys(new):
+                self._enqueue(key)
+            self._plan_flush()
+
+    def _enqueue(self, key: ItemKey) -> None:
+        table = key[0]
+        batch = self._open.get(table)
+        if batch is None:
+            batch = self._open[table] = Batch(table)
+        batch.keys.append(key)
+        self._under_way[key] = batch
+        if len(batch.keys) == BATCH_GET_KEYS:
+            self._send(batch)
+
+    def promise(self, key: ItemKey, future: asyncio.Future[Any]) -> None:
+        """Have a future get an item when it is there."""
+        if key in self._known:
+            future.set_result(self._known[key])
+            return
+        self.request((key,))
+        self._under_way[key].waiters.append((key, future))
+
+    async def outcomes(self, keys: Sequence[ItemKey]) -> list[Any]:
+        """Give the items of keys, in order: None for one that does not exist, the exception for one that failed."""
+        known = self._known
+        self.request(keys)
+        waiting = {key: self._under_way[key] for key in keys if key not in known}
+        if not waiting:
+            return [known[key] for key in keys]
+        with self.not_reading():
+            await asyncio.wait({batch.answered for batch in waiting.values()})
+        return [waiting[key].outcome(key) if key in waiting else known[key] for key in keys]
+
+    def prime(self, key: ItemKey, item: Item | None) -> None:
+        """Remember an item that another request brought whole."""
+        if key not in self._under_way:
+            self._known.setdefault(key, item)
+
+    def forget(self) -> None:
+        """Forget every item: it may have been written since."""
+        self._known.clear()
+        self._under_way = {key: batch for batch in self._open.values() for key in batch.keys}
+
+    # --- sending ---
+
+    def _plan_flush(self) -> None:
+        if not self._open:
+            return
+        if not self._readers:
+            self._flush_when_quiet()
+        elif self._linger is None:
+            self._linger = asyncio.get_running_loop().call_later(self._linger_secs, self._flush)
+
+    def _flush_when_quiet(self, turns: int = TURNS) -> None:
+        """Flush after the loop has run what is ready: resolvers that the same answer woke enqueue their keys first."""
+        if self._flush_planned and turns == TURNS:
+            return
+        self._flush_planned = turns > 0
+        if self._flush_planned:
+            asyncio.get_running_loop().call_soon(self._flush_when_quiet, turns - 1)
+        elif not self._readers:
+            self._flush()
+        elif self._open:
+            # A reading has begun meanwhile, and may itself wait for a key that is queued here.
+            self._plan_flush()
+
+    def _flush(self) -> None:
+        for batch in list(self._open.values()):
+            self._send(batch)
+
+    def _send(self, batch: Batch) -> None:
+        del self._open[batch.table]
+        if not self._open and self._linger is not None:
+            self._linger.cancel()
+            self._linger = None
+        task = asyncio.ensure_future(self._load(batch))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _load(self, batch: Batch) -> None:
+        with self.reading():
+            try:
+                batch.found = found = await self._get(batch.table, [key for _, key in batch.keys])
+            except Exception as error:
+                self._take(batch)
+                batch.answered.set_exception(error)
+                for _, future in batch.waiters:
+                    if not future.done():
+                        future.set_exception(error)
+                return
+            if self._take(batch):
+                self._known.update([(key, found.get(key[1])) for key in batch.keys])
+            batch.answered.set_result(None)
+            for key, future in batch.waiters:
+                if not future.done():
+                    future.set_result(found.get(key[1]))
+
+    def _take(self, batch: Batch) -> bool:
+        """Take a batch off what is under way, and say whether its answer is still to be remembered."""
+        if self._under_way.get(batch.keys[0]) is not batch:
+            return False
+        for key in batch.keys:
+            del self._under_way[key]
+        return True
+
+    # --- rhythm ---
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Count as outstanding until what was read has led to the keys that follow from it."""
+        reader = asyncio.current_task()
+        self._readers.add(reader)
+        try:
+            yield
+        finally:
+            self._end_reading(reader)
+
+    @contextmanager
+    def not_reading(self) -> Iterator[None]:
+        """Do not count while waiting for items: nobody would send them before this very reader was done."""
+        reader = asyncio.current_task()
+        if reader not in self._readers:
+            yield
+            return
+        self._end_reading(reader)
+        try:
+            yield
+        finally:
+            self._readers.add(reader)
+
+    def _end_reading(self, reader: asyncio.Task[Any] | None) -> None:
+        self._readers.discard(reader)
+        if not self._readers and self._open:
+            self._flush_when_quiet()
+
+    async def close(self) -> None:
+        """Let go of everybody who waits for an item."""
+        if self._linger is not None:
+            self._linger.cancel()
+        for batch in {*self._open.values(), *self._under_way.values()}:
+            batch.answered.cancel()
+            for _, future in batch.waiters:
+                future.cancel()
+        self._open.clear()
+        for task in (tasks := list(self._tasks)):
+            task.cancel()
+        if tasks:
+            await asyncio.gather(*tasks, return_exceptions=True)
