@@ -190,13 +190,30 @@ class Operation:
 
     async def page(self, request: Query | Scan) -> Response:
         """Send a Query or Scan; an equal one of the same operation shares its answer. Raises StoreError."""
+        future = self._page(request)
+        if not future.done():
+            await asyncio.wait([future])
+        return future.result()
+
+    async def pages(self, requests: Sequence[Query]) -> list[Response | Exception]:
+        """Send many Queries side by side, and give each one's answer or the exception that it ended in."""
+        futures = [self._page(request) for request in requests]
+        if pending := [future for future in futures if not future.done()]:
+            with self.reading():
+                await asyncio.wait(pending)
+        outcomes: list[Response | Exception] = []
+        for future in futures:
+            error = future.exception()
+            assert error is None or isinstance(error, Exception)
+            outcomes.append(error or future.result())
+        return outcomes
+
+    def _page(self, request: Query | Scan) -> asyncio.Future[Response]:
         future = self._pages.get(request)
         if future is None:
             future = self._pages[request] = asyncio.ensure_future(self._send_page(request))
             future.add_done_callback(forget_failure)
-        if not future.done():
-            await asyncio.wait([future])
-        return future.result()
+        return future
 
     async def _send_page(self, request: Query | Scan) -> Response:
         try:

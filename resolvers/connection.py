@@ -25,8 +25,8 @@ async def relationship(
 ) -> Connection:
     """Resolve a to-many relationship. Raises PageError, CursorError, InputError, StoreError."""
     where = read_where(operation.model, pattern.item_types[0], arguments.get("where"))
-    asked = _asked(where, _is_descending(arguments, default=False), selection)
-    return await reads.connection(operation, pattern, parent, _page(arguments), asked)
+    asked = _asked(where, is_descending(arguments, default=False), selection)
+    return await reads.connection(operation, pattern, parent, page_arguments(arguments), asked)
 
 
 async def find(operation: Operation, pattern: Find, arguments: Mapping[str, Any], selection: Selection) -> Connection:
@@ -37,15 +37,15 @@ async def find(operation: Operation, pattern: Find, arguments: Mapping[str, Any]
             read_where(operation.model, pattern.item_types[0], arguments.get("where")),
         )
     )
-    asked = _asked(where, _is_descending(arguments, default=pattern.descending), selection)
-    asked = replace(asked, in_all=_plain(arguments.get("match")) == "ALL")
-    return await reads.connection(operation, pattern, None, _page(arguments), asked)
+    asked = _asked(where, is_descending(arguments, default=pattern.descending), selection)
+    asked = replace(asked, in_all=plain(arguments.get("match")) == "ALL")
+    return await reads.connection(operation, pattern, None, page_arguments(arguments), asked)
 
 
 async def versions(operation: Operation, entity: Entity, arguments: Mapping[str, Any]) -> Connection:
     """Resolve the earlier versions of an item. Raises PageError, CursorError, StoreError."""
-    descending = _is_descending(arguments, default=False)
-    return await history.versions(operation, entity, _page(arguments), descending=descending)
+    descending = is_descending(arguments, default=False)
+    return await history.versions(operation, entity, page_arguments(arguments), descending=descending)
 
 
 async def find_one(
@@ -58,16 +58,16 @@ async def find_one(
     return found.edges[0].node if found.edges else None
 
 
-def _page(arguments: Mapping[str, Any]) -> PageArguments:
+def page_arguments(arguments: Mapping[str, Any]) -> PageArguments:
     return PageArguments(*(arguments.get(name) for name in ("first", "after", "last", "before")))
 
 
-def _is_descending(arguments: Mapping[str, Any], *, default: bool) -> bool:
-    order = _plain(arguments.get("order"))
+def is_descending(arguments: Mapping[str, Any], *, default: bool) -> bool:
+    order = plain(arguments.get("order"))
     return default if order is None else bool(order == "DESC")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     return value.value if isinstance(value, Enum) else value
 
 

@@ -14,6 +14,7 @@ from strawberry.types.info import Info
 
 from graph.loaders import Operation
 from graph.model import TypeRef
+from resolvers.meanings import Meaning
 from resolvers.selection import Possible, Selection
 
 Resolve = Callable[[Any, Operation, Mapping[str, Any], Selection], Awaitable[Any]]
@@ -35,6 +36,7 @@ class ValueField(StrawberryField):
     """A field that is read off its source."""
 
     read: Callable[[Any], Any]
+    meaning: Meaning | None
 
     def get_result(self, source: Any, info: Info[Any, Any] | None, args: list[Any], kwargs: Any) -> Any:
         """Read the value."""
@@ -46,6 +48,7 @@ class ResolverField(StrawberryField):
 
     resolve: Resolve
     possible: Possible
+    meaning: Meaning | None
 
     @property
     def is_basic_field(self) -> bool:
@@ -64,6 +67,7 @@ def value_field(
     read: Callable[[Any], Any],
     description: str | None = None,
     deprecation_reason: str | None = None,
+    meaning: Meaning | None = None,
 ) -> StrawberryField:
     """Make a leaf."""
     field = ValueField(
@@ -74,6 +78,7 @@ def value_field(
         deprecation_reason=deprecation_reason,
     )
     field.read = read
+    field.meaning = meaning
     return field
 
 
@@ -85,6 +90,7 @@ def resolver_field(
     arguments: list[StrawberryArgument] | None = None,
     description: str | None = None,
     deprecation_reason: str | None = None,
+    meaning: Meaning | None = None,
 ) -> StrawberryField:
     """Make a field that reads the graph."""
     field = ResolverField(
@@ -96,6 +102,7 @@ def resolver_field(
     )
     field.resolve = resolve
     field.possible = possible
+    field.meaning = meaning
     field.arguments = arguments or []
     return field
 

@@ -116,11 +116,16 @@ async def lookup(
     selection: Selection,
 ) -> Entity | None:
     """Get the item of these arguments, or None when there is none."""
-    named = {path: values[name] for name, (path, _) in arguments.items() if values.get(name) is not None}
-    return await lookups.lookup(operation, item, named, list(_companions(operation, item, selection)))
+    named = named_by(arguments, values)
+    return await lookups.lookup(operation, item, named, list(companions(operation, item, selection)))
 
 
-def _companions(operation: Operation, item: ItemType, selection: Selection) -> Iterator[Companion]:
+def named_by(arguments: Mapping[str, tuple[Path, bool]], values: Mapping[str, Any]) -> dict[Path, Any]:
+    """Say what the arguments of a lookup name."""
+    return {path: values[name] for name, (path, _) in arguments.items() if values.get(name) is not None}
+
+
+def companions(operation: Operation, item: ItemType, selection: Selection) -> Iterator[Companion]:
     """List the relationships whose first page is asked for with the item."""
     for name, first, below in selection.plain(item.name):
         relationship = operation.model.relationships.get((item.name, name))

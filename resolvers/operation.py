@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,6 +23,8 @@ class Request:
     """True when `extensions.cost` is to say what the operation asked of DynamoDB."""
     idempotency_key: str | None = None
     """The client's key for this one operation: sent again, its mutations are not carried out again."""
+    incremental: bool = False
+    """True when the client takes an answer in several payloads, as `@defer` and `@stream` make them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +33,5 @@ class Response:
 
     body: dict[str, Any]
     outcome: Outcome
+    rest: AsyncIterator[dict[str, Any]] | None = None
+    """The payloads that follow `body`, for a request that is `incremental`; the last one has `hasNext: false`."""

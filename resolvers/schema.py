@@ -7,7 +7,7 @@ import logging
 import uuid
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import strawberry
 from graphql import (
@@ -23,6 +23,7 @@ from graphql import (
     specified_rules,
     validate,
 )
+from graphql.execution.values import get_variable_values
 from strawberry.printer import print_schema
 from strawberry.schema.config import StrawberryConfig
 
@@ -31,9 +32,15 @@ from graph.loaders import Graph, Operation
 from graph.model import Model
 from graph.requests import DescribeTable
 from resolvers.operation import Request, Response
+from resolvers.plan.document import Operation as Surveyed
+from resolvers.plan.document import survey
+from resolvers.plan.plan import Plan
 from resolvers.scalars import SCALAR_MAP
 from resolvers.transaction import TransactionExecutor, is_transaction, transaction_directive
 from resolvers.types import TypeBuilder
+
+Executor = Literal["plan", "reference"]
+"""How queries are executed: by compiled plans, or by Strawberry, which the plans are held against."""
 
 DOCUMENTS_CACHED = 1000
 NULL_REFUSED = "Cannot return null for non-nullable field "
@@ -81,14 +88,18 @@ class Api:
         timeout_secs: float | None = 30.0,
         introspection: bool = True,
         mutations: bool = True,
+        executor: Executor = "plan",
     ) -> None:
         self._graph = graph
+        self._has_plans = executor == "plan"
         self._timeout_secs = timeout_secs
         self._strawberry = build_schema(graph.model, mutations=mutations)
         self._schema: GraphQLSchema = self._strawberry._schema
         # Made once: rules made for each request would also keep graphql-core from caching anything by them.
         self._rules = specified_rules if introspection else (*specified_rules, NoSchemaIntrospectionCustomRule)
         self._documents: OrderedDict[str, DocumentNode | list[GraphQLError]] = OrderedDict()
+        self._plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
+        self._surveys: dict[int, Surveyed] = {}
 
     @property
     def model(self) -> Model:
@@ -131,23 +142,47 @@ class Api:
         )
         operation.idempotency_key = request.idempotency_key
         try:
-            result = await self._run(document, request, operation, together=is_transaction(definition))
+            result = await self._run(document, definition, request, operation)
         finally:
             await operation.close()
         return _respond(result, operation, cost=request.cost)
 
     async def _run(
-        self, document: DocumentNode, request: Request, operation: Operation, *, together: bool
+        self,
+        document: DocumentNode,
+        definition: OperationDefinitionNode,
+        request: Request,
+        operation: Operation,
     ) -> ExecutionResult:
+        if self._has_plans and (surveyed := self._survey(document, definition)).is_plain:
+            return await self._run_plan(surveyed, request, operation)
         result = execute(
             self._schema,
             document,
             context_value=operation,
             variable_values=dict(request.variables or {}),
             operation_name=request.operation_name,
-            executor_class=TransactionExecutor if together else None,
+            executor_class=TransactionExecutor if is_transaction(definition) else None,
         )
         return await result if inspect.isawaitable(result) else result
+
+    def _survey(self, document: DocumentNode, definition: OperationDefinitionNode) -> Surveyed:
+        known = self._surveys.get(id(definition))
+        if known is None:
+            known = self._surveys[id(definition)] = survey(document, definition)
+        return known
+
+    async def _run_plan(self, surveyed: Surveyed, request: Request, operation: Operation) -> ExecutionResult:
+        variables = get_variable_values(
+            self._schema, surveyed.definition.variable_definitions or (), dict(request.variables or {})
+        )
+        if isinstance(variables, list):
+            return ExecutionResult(None, variables)
+        key = id(surveyed), *(variables.coerced.get(name) for name in surveyed.deciding)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = Plan(self._schema, self.model, surveyed, variables)
+        return await plan.execute(operation, variables)
 
     def _document(self, query: str) -> DocumentNode | list[GraphQLError]:
         """Parse and validate a document, or remember how that went last time."""

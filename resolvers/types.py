@@ -9,6 +9,7 @@ from typing import Any
 
 import strawberry
 from graphql import GraphQLResolveInfo
+from strawberry.annotation import StrawberryAnnotation
 from strawberry.types.enum import EnumValueDefinition
 from strawberry.types.field import StrawberryField
 from strawberry.types.union import StrawberryUnion
@@ -18,9 +19,10 @@ from graph.entity import UNKNOWN, Entity
 from graph.loaders import Operation
 from graph.model import EnumType, Field, FieldKind, Find, ItemType, Model, ObjectType, Relationship, TypeRef
 from graph.patterns import has_lookup, lookup_arguments, lookup_name
-from resolvers import connection, node
+from resolvers import connection, meanings, node
 from resolvers.fields import Resolve, annotation, argument, input_field, resolver_field, value_field
 from resolvers.inputs import InputBuilder, definition, new_input
+from resolvers.meanings import Attribute, GlobalId, Lookup, Meaning, Part, Reference, ToMany, ToOne
 from resolvers.mutation import MutationBuilder
 from resolvers.node import needs_of
 from resolvers.scalars import SCALAR_TYPES
@@ -37,15 +39,17 @@ class TypeBuilder:
         self._page_info = self._object(
             "PageInfo",
             [
-                value_field("hasNextPage", annotation(bool), lambda info: info["hasNextPage"]),
-                value_field("hasPreviousPage", annotation(bool), lambda info: info["hasPreviousPage"]),
-                value_field("startCursor", annotation(str, required=False), lambda info: info["startCursor"]),
-                value_field("endCursor", annotation(str, required=False), lambda info: info["endCursor"]),
+                _entry("hasNextPage", annotation(bool)),
+                _entry("hasPreviousPage", annotation(bool)),
+                _entry("startCursor", annotation(str, required=False)),
+                _entry("endCursor", annotation(str, required=False)),
             ],
             "What lies around a page (Relay Cursor Connections).",
         )
         self._node = self._interface("Node", "Anything with a global id.")
-        definition(self._node).fields = [value_field("id", annotation(strawberry.ID), node.write_id, "The global id.")]
+        definition(self._node).fields = [
+            value_field("id", annotation(strawberry.ID), node.write_id, "The global id.", meaning=GlobalId())
+        ]
         self._declare()
         self._define()
 
@@ -106,13 +110,7 @@ class TypeBuilder:
             return value_field(
                 field.name, self._annotation(field), lambda source: None, field.description, field.deprecation_reason
             )
-        return value_field(
-            field.name,
-            self._annotation(field),
-            lambda source: source.get(field.name),
-            field.description,
-            field.deprecation_reason,
-        )
+        return _entry(field.name, self._annotation(field), field.description, field.deprecation_reason)
 
     def _item_field(self, item: ItemType, field: Field) -> StrawberryField:
         if field.kind is FieldKind.ATTRIBUTE:
@@ -134,15 +132,17 @@ class TypeBuilder:
             assert value is not UNKNOWN, f"{field.name} was not asked for by the look-ahead"
             return value
 
-        return value_field(field.name, self._annotation(field), read, field.description, field.deprecation_reason)
+        return value_field(
+            field.name, self._annotation(field), read, field.description, field.deprecation_reason, Attribute(field)
+        )
 
     def _pointed(self, field: Field, entity_of: Callable[[Any], Entity]) -> StrawberryField:
         async def resolve(source: Any, operation: Operation, _: Mapping[str, Any], selection: Selection) -> Any:
             return await operation.pointers.value(entity_of(source), field)
 
-        return self._resolved(field, resolve)
+        return self._resolved(field, resolve, None)
 
-    def _resolved(self, field: Field, resolve: Resolve) -> StrawberryField:
+    def _resolved(self, field: Field, resolve: Resolve, meaning: Meaning | None) -> StrawberryField:
         return resolver_field(
             field.name,
             self._annotation(field),
@@ -150,6 +150,7 @@ class TypeBuilder:
             self._model.possible,
             description=field.description,
             deprecation_reason=field.deprecation_reason,
+            meaning=meaning,
         )
 
     def _reference(self, field: Field, entity_of: Callable[[Any], Entity]) -> StrawberryField:
@@ -158,7 +159,7 @@ class TypeBuilder:
         ) -> Entity | None:
             return await lookups.reference(operation, entity_of(source), field.name, needs_of(selection))
 
-        return self._resolved(field, resolve)
+        return self._resolved(field, resolve, Reference(field))
 
     def _to_one(self, field: Field, pattern: Relationship) -> StrawberryField:
         async def resolve(
@@ -166,7 +167,7 @@ class TypeBuilder:
         ) -> Entity | None:
             return await reads.one(operation, pattern, source, needs_of(selection))
 
-        return self._resolved(field, resolve)
+        return self._resolved(field, resolve, ToOne(pattern))
 
     def _to_many(self, item: ItemType, field: Field, pattern: Relationship) -> StrawberryField:
         async def resolve(
@@ -183,6 +184,7 @@ class TypeBuilder:
             self._inputs.connection_arguments(pattern.item_types),
             field.description,
             field.deprecation_reason,
+            ToMany(pattern),
         )
 
     def _history_fields(self, item: ItemType) -> list[StrawberryField]:
@@ -221,12 +223,19 @@ class TypeBuilder:
         edge = self._object(
             f"{name}Edge",
             [
-                value_field("cursor", annotation(str), lambda edge: edge.cursor, "The edge's place in the connection."),
+                value_field(
+                    "cursor",
+                    annotation(str),
+                    lambda edge: edge.cursor,
+                    "The edge's place in the connection.",
+                    meaning=Part("cursor"),
+                ),
                 value_field(
                     "node",
                     annotation(target, required=False),
                     lambda edge: edge.node,
                     "What the edge leads to; null when that does not exist (any more).",
+                    meaning=Part("node"),
                 ),
                 *edge_fields,
             ],
@@ -235,19 +244,26 @@ class TypeBuilder:
         return self._object(
             f"{name}Connection",
             [
-                value_field("edges", annotation(edge, TypeRef(True, of=TypeRef(True))), lambda found: found.edges),
+                value_field(
+                    "edges",
+                    annotation(edge, TypeRef(True, of=TypeRef(True))),
+                    lambda found: found.edges,
+                    meaning=Part("edges"),
+                ),
                 value_field(
                     "nodes",
                     annotation(target, TypeRef(True, of=TypeRef(False))),
                     connection.edge_nodes,
                     "The nodes of the edges.",
+                    meaning=Part("nodes"),
                 ),
-                value_field("pageInfo", annotation(self._page_info), connection.page_info),
+                value_field("pageInfo", annotation(self._page_info), connection.page_info, meaning=Part("pageInfo")),
                 value_field(
                     "totalCount",
                     annotation(int, required=False),
                     connection.total_count,
                     "How many edges there are on all pages together.",
+                    meaning=Part("totalCount"),
                 ),
             ],
             None,
@@ -328,6 +344,7 @@ class TypeBuilder:
             self._model.possible,
             arguments,
             f"The {item.name} of this key, or null.",
+            meaning=Lookup(item, known),
         )
 
     def _find(self, find: Find) -> StrawberryField:
@@ -368,7 +385,17 @@ class TypeBuilder:
             arguments,
             find.description,
             find.deprecation_reason,
+            meanings.Find(find),
         )
+
+
+def _entry(
+    name: str, type_: StrawberryAnnotation, description: str | None = None, deprecation_reason: str | None = None
+) -> StrawberryField:
+    """Make a field of an object that is read as a mapping."""
+    return value_field(
+        name, type_, lambda source: source.get(name), description, deprecation_reason, meanings.Entry(name)
+    )
 
 
 def scalar_at(model: Model, item: ItemType, path: tuple[str, ...]) -> str:

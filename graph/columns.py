@@ -1,0 +1,148 @@
+"""Columns: one field of many items at once, straight from the wire where nothing stands in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from typing import Any
+
+from graph.entity import UNKNOWN
+from graph.keys import Literal, Template, Variable
+from graph.model import Field, Layout, Model
+from graph.requests import Item
+from graph.rows import Rows
+
+
+class Loose(list[Any]):
+    """A column of which some values may be None, or the exceptions that kept them from being read."""
+
+
+Column = Callable[[Rows], list[Any]]
+"""Reads a field of all rows; a plain list has a value of the field's type everywhere."""
+
+
+def column(model: Model, field: Field, layout: Layout | None) -> Column:
+    """Make the column of a field of rows of a layout."""
+    read = None if layout is None else _reader(model, field, layout)
+    is_in_key = layout is None or _is_in_key(field, layout)
+
+    def read_column(rows: Rows) -> list[Any]:
+        if read is not None:
+            try:
+                return read(rows.wires)
+            except (KeyError, ValueError, ArithmeticError):
+                # An attribute is missing, null, or of another type: one after the other then.
+                pass
+        return _one_by_one(rows, field, is_in_key=is_in_key)
+
+    return read_column
+
+
+def _one_by_one(rows: Rows, field: Field, *, is_in_key: bool) -> Loose:
+    values = Loose()
+    for number, wire in enumerate(rows.wires):
+        if wire and not is_in_key and field.attribute not in wire:
+            values.append(None)
+            continue
+        try:
+            value = rows.entity(number).value(field)
+            assert value is not UNKNOWN, f"{field.name} was not asked for by the look-ahead"
+        except Exception as error:
+            value = error
+        values.append(value)
+    return values
+
+
+def _is_in_key(field: Field, layout: Layout) -> bool:
+    return any(variable.path == (field.name,) for one in layout.templates.values() for variable in one.variables)
+
+
+Read = Callable[[Sequence[Item]], list[Any]]
+
+
+def _reader(model: Model, field: Field, layout: Layout) -> Read:
+    by_attribute = _reader_of_attribute(field)
+    held_by = _held_by(model, field, layout)
+    if held_by is None or held_by == field.attribute:
+        return by_attribute
+    name, begin = field.attribute, len(plain_prefix(layout.templates[held_by]) or "")
+
+    def read(wires: Sequence[Item]) -> list[Any]:
+        if any([name in wire for wire in wires]):
+            return by_attribute(wires)
+        return [wire[held_by]["S"][begin:] for wire in wires]
+
+    return read
+
+
+def _reader_of_attribute(field: Field) -> Read:
+    name, read, scalar = field.attribute, field.read, field.scalar
+    if field.blob is not None or field.type.of is not None or scalar is None:
+        return lambda wires: [read(wire[name]) for wire in wires]
+    if scalar.values:
+        values = frozenset(scalar.values)
+        return lambda wires: _checked([wire[name]["S"] for wire in wires], values)
+    match scalar.name:
+        case "String" | "ID":
+            return lambda wires: [wire[name]["S"] for wire in wires]
+        case "Boolean":
+            return lambda wires: [wire[name]["BOOL"] for wire in wires]
+        case "Int":
+            return lambda wires: [int(wire[name]["N"]) for wire in wires]
+        case "Float":
+            return lambda wires: [float(wire[name]["N"]) for wire in wires]
+        case "DateTime":
+            return lambda wires: [_second(wire[name]["S"]) for wire in wires]
+        case "Date":
+            return lambda wires: [_day(wire[name]["S"]) for wire in wires]
+        case _:
+            return lambda wires: [read(wire[name]) for wire in wires]
+
+
+def _checked(texts: list[str], values: frozenset[str]) -> list[str]:
+    if not values.issuperset(texts):
+        raise ValueError("one of the values")
+    return texts
+
+
+def _second(text: str) -> str:
+    """Take a moment in the form that nearly all are written in; others are left to the scalar."""
+    if len(text) != 20 or text[10] != "T" or text[19] != "Z" or text[4] != "-" or text[7] != "-" or text[13] != ":":
+        raise ValueError("2022-07-19T17:59:58Z")
+    datetime.fromisoformat(text)
+    return text
+
+
+def _day(text: str) -> str:
+    if len(text) != 10 or text[7] != "-":
+        raise ValueError("2022-07-19")
+    date.fromisoformat(text)
+    return text
+
+
+# --- fields that a key holds --------------------------------------------------------------------------------------
+
+
+def _held_by(model: Model, field: Field, layout: Layout) -> str | None:
+    """Name the attribute of the primary key that is a plain text with the field's value at its end, if it is the one.
+
+    The value is that of the first template which holds it whole.
+    """
+    for name, template in layout.templates.items():
+        if any(variable.path == (field.name,) and not variable.lossy for variable in template.variables):
+            is_primary = name in model.tables[layout.table].key_attributes
+            return name if is_primary and plain_prefix(template) is not None else None
+    return None
+
+
+def plain_prefix(template: Template) -> str | None:
+    """Give the literal before the only variable of a key, where any text may stand behind it; else None."""
+    match template.parts:
+        case (Variable() as variable,):
+            prefix = ""
+        case (Literal(text), Variable() as variable):
+            prefix = text
+        case _:
+            return None
+    is_text = variable.is_free and not variable.format and variable.scalar.name in ("ID", "String")
+    return prefix if is_text else None

@@ -1,0 +1,229 @@
+"""The pages of a relationship for all its sources at once, and those of a find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from graph import reads
+from graph.cursor import fingerprint
+from graph.entity import Entity
+from graph.filters import NO_FILTER, Every
+from graph.levels import Named, Start, Way, Ways, load_each, one_by_one, starts
+from graph.lists import prime_inverses
+from graph.loaders import Operation
+from graph.model import Find, Relationship
+from graph.paging import PageArguments
+from graph.reads import Asked
+from graph.requests import Item, ItemKey
+from graph.rows import Rows
+from resolvers.connection import is_descending, page_arguments, plain
+from resolvers.filters import read_arguments, read_where
+from resolvers.plan.arguments import Arguments
+from resolvers.plan.connections import Page
+from resolvers.plan.objects import Items
+from resolvers.plan.run import Run
+from resolvers.plan.written import Found, Read
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is selected of a connection, whatever its arguments."""
+
+    asked: Asked
+    """Without filter and order."""
+    inverses: frozenset[str]
+    """Those of the relationship's inverses that the document selects somewhere."""
+
+
+def find_read(find: Find, arguments: Arguments, wanted: Wanted) -> Read:
+    """Make what reads a field of Query."""
+
+    async def read(run: Run, batch: Any) -> Found:
+        given = arguments.of(run)
+        where = Every(
+            (
+                read_arguments(find.arguments, given),
+                read_where(run.operation.model, find.item_types[0], given.get("where")),
+            )
+        )
+        asked = replace(
+            wanted.asked,
+            where=where,
+            descending=is_descending(given, default=find.descending),
+            in_all=plain(given.get("match")) == "ALL",
+        )
+        return [await reads.connection(run.operation, find, None, page_arguments(given), asked)], None
+
+    return read
+
+
+def to_many_read(relationship: Relationship, arguments: Arguments, wanted: Wanted) -> Read:
+    """Make what reads the pages of a relationship."""
+    reader = _Reader(relationship, wanted)
+
+    async def read(run: Run, batch: Items) -> Found:
+        key = (id(reader), "arguments")
+        prepared = run.prepared.get(key)
+        if prepared is None:
+            given = arguments.of(run)
+            where = read_where(run.operation.model, relationship.item_types[0], given.get("where"))
+            asked = replace(wanted.asked, where=where, descending=is_descending(given, default=False))
+            prepared = run.prepared[key] = page_arguments(given), asked
+        return await reader.read(run.operation, batch.rows, *prepared), None
+
+    return read
+
+
+class _Reader:
+    """Reads the pages of one relationship: level by level where its way is plain, else source by source."""
+
+    def __init__(self, relationship: Relationship, wanted: Wanted) -> None:
+        self._relationship = relationship
+        self._wanted = wanted
+        self._ways = Ways(relationship)
+        self._named: dict[int, Named] = {}
+
+    async def read(self, operation: Operation, rows: Rows, arguments: PageArguments, asked: Asked) -> list[Any]:
+        size = _open_size(operation, arguments, asked)
+        plain = None if size is None else self._ways.of(operation, rows)
+        found: list[Any] = [None] * len(rows)
+        pages: dict[int, Page] = {}
+        if plain is not None and size is not None and (plain[0].end is not None or self._relationship.end is None):
+            pages = await self._plain(operation, rows, *plain, size, arguments.last is not None, asked, found)
+        rest = [number for number, one in enumerate(found) if one is None and number not in pages]
+        follow = partial(self._one, operation, rows, arguments, asked)
+        for number, outcome in (await one_by_one(rest, follow)).items():
+            found[number] = outcome
+        for number, page in pages.items():
+            found[number] = found[number] or page
+        return found
+
+    async def _one(self, operation: Operation, rows: Rows, arguments: PageArguments, asked: Asked, number: int) -> Any:
+        return await reads.connection(operation, self._relationship, rows.entity(number), arguments, asked)
+
+    async def _plain(
+        self,
+        operation: Operation,
+        rows: Rows,
+        way: Way,
+        partitions: Sequence[str],
+        size: int,
+        is_backward: bool,
+        asked: Asked,
+        found: list[Any],
+    ) -> dict[int, Page]:
+        """Read the pages that one Query tells; what fails is put among what was found."""
+        numbers = [number for number, wire in enumerate(rows.wires) if wire]
+        most = max(operation.limits.read_budget, size + 1)
+        begun = await starts(
+            operation,
+            way,
+            partitions,
+            want=size + 1,
+            keep=size,
+            most=most,
+            descending=asked.descending is not is_backward,
+        )
+        pages: dict[int, Page] = {}
+        for number, start in zip(numbers, begun, strict=True):
+            if isinstance(start, Exception):
+                found[number] = start
+            elif start is not None and not (asked.wants_count and start.has_more):
+                pages[number] = self._page(operation, rows, number, way, start, is_backward, asked)
+        await self._load_nodes(operation, rows, way, pages, asked, found)
+        return pages
+
+    def _page(
+        self, operation: Operation, rows: Rows, number: int, way: Way, start: Start, is_backward: bool, asked: Asked
+    ) -> Page:
+        entities = start.entities or {}
+        edges: list[Any] = (
+            [entities.get(place, wire) for place, wire in enumerate(start.wires)] if entities else start.wires
+        )
+        if is_backward:
+            edges = edges[::-1]
+        return Page(
+            edges,
+            way.source.range.layouts[0],
+            partial(_name, self._relationship, rows, number, asked),
+            way.source.names,
+            has_previous=is_backward and start.has_more,
+            has_next=not is_backward and start.has_more,
+        )
+
+    async def _load_nodes(
+        self, operation: Operation, rows: Rows, way: Way, pages: Mapping[int, Page], asked: Asked, found: list[Any]
+    ) -> None:
+        edges = [edge for page in pages.values() for edge in page.edges]
+        if not edges:
+            return
+        if self._relationship.end is None:
+            for page in pages.values():
+                page.nodes, page.node_layout = page.edges, page.layout
+            return
+        assert way.end is not None
+        named = self._named.setdefault(id(way), Named(way.end, asked.needs))
+        nodes = await self._nodes(operation, way, named, edges, asked)
+        begin = 0
+        for number, page in pages.items():
+            page.nodes, page.node_layout = nodes[begin : begin + len(page.edges)], way.end.layout
+            begin += len(page.edges)
+            failed = next((node for node in page.nodes if isinstance(node, Exception)), None)
+            if failed is not None:
+                found[number] = failed
+            elif self._wanted.inverses:
+                self._prime(operation, rows.entity(number), page)
+
+    async def _nodes(
+        self, operation: Operation, way: Way, named: Named, edges: Sequence[Any], asked: Asked
+    ) -> list[Any]:
+        layout, end = way.source.range.layouts[0], self._relationship.end or ""
+        items: list[Item] = [edge for edge in edges if not isinstance(edge, Entity)]
+        keys: list[ItemKey] | None = None
+        if len(items) == len(edges) and asked.wants_nodes:
+            first = Rows(operation.model, operation.model.items[layout.type_name], layout, items[:1]).entity(0).end(end)
+            keys = named.named.keys(items) if first is not None and named.lacks(first) else None
+        if keys is not None:
+            return await named.load(operation, keys)
+        type_ = operation.model.items[layout.type_name]
+        entities = {place: edge for place, edge in enumerate(edges) if isinstance(edge, Entity)}
+        rows = Rows(operation.model, type_, layout, edges, entities)
+        nodes = [_end(rows, place, end) for place in range(len(edges))]
+        return await load_each(operation, nodes, asked.needs) if asked.wants_nodes else nodes
+
+    def _prime(self, operation: Operation, parent: Entity, page: Page) -> None:
+        for place, node in enumerate(page.nodes):
+            if node is not None:
+                entity = page.edge(place, operation.model).node
+                if entity is not None:
+                    prime_inverses(operation, self._relationship, parent, entity)
+
+
+def _end(rows: Rows, number: int, field: str) -> Any:
+    try:
+        return rows.entity(number).end(field)
+    except Exception as error:
+        return error
+
+
+def _open_size(operation: Operation, arguments: PageArguments, asked: Asked) -> int | None:
+    """Give the size of a page at either end of a connection without a filter; None for every other page."""
+    first, last = arguments.first, arguments.last
+    is_open = arguments.after is None and arguments.before is None and (first is None or last is None)
+    if not is_open or not asked.wants_page or asked.where != NO_FILTER:
+        return None
+    size = first if first is not None else last if last is not None else operation.limits.default_page_size
+    return size if 0 <= size <= operation.limits.max_page_size else None
+
+
+def _name(relationship: Relationship, rows: Rows, number: int, asked: Asked) -> str:
+    """Name the connection of a source, as `reads` does."""
+    node = rows.entity(number)
+    identity = (relationship.source, relationship.name, *(node.at(path) for path in relationship.needs))
+    return fingerprint(*identity, asked.where, asked.descending, asked.in_all)
+
+
+Compile = Callable[[str], Any]

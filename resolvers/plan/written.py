@@ -1,0 +1,129 @@
+"""The values of a field, completed by its type: lists, leaves, items, connections and mappings."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from graphql import GraphQLOutputType, is_leaf_type, is_list_type, is_non_null_type
+
+from graph.columns import Loose
+from graph.model import Layout
+from resolvers.plan.failures import At, Failed, Step
+from resolvers.plan.objects import Objects, Selection, below, some, spread
+from resolvers.plan.run import Batch, Branch, Run, settle
+from resolvers.plan.values import Leaves
+
+Found = tuple[Sequence[Any], Layout | None]
+"""Values, exceptions among them, and the layout of those that are items as they came."""
+
+Read = Callable[[Run, Any], Awaitable[Found]]
+
+Write = Callable[[Run, Sequence[Any], At, Layout | None], Awaitable[list[Any]]]
+"""Writes objects; None, exceptions and failures stay as they are."""
+
+
+class Written:
+    """Completes values of one type, whatever its lists and nullability."""
+
+    def __init__(self, type_: GraphQLOutputType, what: str, objects: Write | None) -> None:
+        """Take how to write objects, where the type holds any."""
+        self._required = is_non_null_type(type_)
+        self._what = what
+        inner: Any = type_.of_type if is_non_null_type(type_) else type_
+        self._leaves = Leaves(type_, what) if objects is None else None
+        self._item = Written(inner.of_type, what, objects) if is_list_type(inner) and objects is not None else None
+        self._objects = objects
+
+    async def write(self, run: Run, values: Sequence[Any], at: At, layout: Layout | None = None) -> list[Any]:
+        """Complete a column."""
+        if self._leaves is not None:
+            return self._leaves.write(run, Loose(values), at)
+        if self._item is not None:
+            column = await self._lists(run, self._item, values, at, layout)
+        else:
+            assert self._objects is not None
+            column = await self._objects(run, values, at, layout)
+            if type(column) is list:
+                return column
+        return settle(run, column, at, required=self._required, what=self._what)
+
+    @staticmethod
+    async def _lists(run: Run, item: Written, values: Sequence[Any], at: At, layout: Layout | None) -> list[Any]:
+        flat, places = flatten(values, at)
+        written = await item.write(run, flat, lambda number: places[number](), layout)
+        return regroup(values, written)
+
+
+def flatten(lists: Sequence[Any], at: At) -> tuple[list[Any], list[Callable[[], Any]]]:
+    """Put lists behind each other, what is no list left out, with the place of each entry."""
+    flat: list[Any] = []
+    places: list[Callable[[], Any]] = []
+    for number, entries in enumerate(lists):
+        if is_list(entries):
+            flat += entries
+            places += [_entry(at, number, entry) for entry in range(len(entries))]
+    return flat, places
+
+
+def _entry(at: At, number: int, entry: int) -> Callable[[], Any]:
+    return lambda: (*at(number), entry)
+
+
+def is_list(value: Any) -> bool:
+    """Say whether a value is a list, and not what came instead of one."""
+    return value is not None and not isinstance(value, (Exception, Failed))
+
+
+def regroup(lists: Sequence[Any], written: list[Any]) -> list[Any]:
+    """Cut what was written into the lists that it came from; one with a failure in it fails."""
+    begin = 0
+    grouped: list[Any] = []
+    for entries in lists:
+        if is_list(entries):
+            part = written[begin : begin + len(entries)]
+            begin += len(entries)
+            failed = next((one for one in part if type(one) is Failed), None) if type(written) is Loose else None
+            grouped.append(part if failed is None else failed)
+        else:
+            grouped.append(entries)
+    return Loose(grouped)
+
+
+def objects_of(selection: Selection) -> Write:
+    """Write objects of the one type of a selection."""
+
+    async def write(run: Run, values: Sequence[Any], at: At, _: Layout | None) -> list[Any]:
+        numbers = [number for number, value in enumerate(values) if is_list(value)]
+        rows = await selection.run(run, Objects([values[number] for number in numbers], some(at, numbers)))
+        if len(numbers) == len(values):
+            return rows
+        spread_ = Loose(spread(rows, numbers, len(values)))
+        for number, value in enumerate(values):
+            if not is_list(value):
+                spread_[number] = value
+        return spread_
+
+    return write
+
+
+def branch_of(read: Read, written: Written, step: Step) -> Branch:
+    """Make the branch of a field from what reads its values and what completes them."""
+
+    async def branch(run: Run, batch: Batch) -> list[Any]:
+        try:
+            values, layout = await read(run, batch)
+        except Exception as error:
+            values, layout = [error] * len(batch), None
+        run.failures.time += 1
+        return await written.write(run, values, below(batch.at, step), layout)
+
+    return branch
+
+
+def is_leaf(type_: GraphQLOutputType) -> bool:
+    """Say whether a type is a leaf, or lists of one."""
+    inner: Any = type_
+    while is_non_null_type(inner) or is_list_type(inner):
+        inner = inner.of_type
+    return is_leaf_type(inner)
