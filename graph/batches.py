@@ -18,6 +18,9 @@ Found = dict[KeyAttributes, Item]
 Get = Callable[[str, list[KeyAttributes]], Awaitable[Found]]
 """Gets up to 100 items of a table; those that do not exist are left out. Raises StoreError."""
 
+SEVERAL = 1000
+"""As many hands as anybody may have who does not count them."""
+
 TURNS = 4
 """How many turns of the event loop it takes until those whom one answer woke have said what they need next."""
 
@@ -67,6 +70,8 @@ class Batches:
     """
 
     def __init__(self, get: Get, linger_secs: float) -> None:
+        self.hands = SEVERAL
+        """How many walk along the operation side by side: one alone has nobody to wait for."""
         self._get = get
         self._linger_secs = linger_secs
         self._known: dict[ItemKey, Item | None] = {}
@@ -88,7 +93,8 @@ class Batches:
         if new := [key for key in keys if key not in known and key not in under_way]:
             for key in dict.fromkeys(new):
                 self._enqueue(key)
-            self._plan_flush()
+            if self.hands > 1:
+                self._plan_flush()
 
     def _enqueue(self, key: ItemKey) -> None:
         table = key[0]
@@ -115,9 +121,22 @@ class Batches:
         waiting = {key: self._under_way[key] for key in keys if key not in known}
         if not waiting:
             return [known[key] for key in keys]
-        with self.not_reading():
-            await asyncio.wait({batch.answered for batch in waiting.values()})
+        await self._wait(set(waiting.values()))
         return [waiting[key].outcome(key) if key in waiting else known[key] for key in keys]
+
+    async def _wait(self, batches: set[Batch]) -> None:
+        if self.hands == 1 and not self._readers:
+            batch, *others = batches
+            if not others and self._open.get(batch.table) is batch:
+                # Without a task for it.
+                del self._open[batch.table]
+                await self._load(batch)
+                return
+            self._flush()
+        else:
+            self._plan_flush()
+        with self.not_reading():
+            await asyncio.wait([batch.answered for batch in batches])
 
     def prime(self, key: ItemKey, item: Item | None) -> None:
         """Remember an item that another request brought whole."""
@@ -220,6 +239,15 @@ class Batches:
         self._readers.discard(reader)
         if not self._readers and self._open:
             self._flush_when_quiet()
+
+    @contextmanager
+    def several(self, count: int) -> Iterator[None]:
+        """Count some more hands while they are at work."""
+        self.hands += count
+        try:
+            yield
+        finally:
+            self.hands -= count
 
     async def close(self) -> None:
         """Let go of everybody who waits for an item."""

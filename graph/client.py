@@ -7,14 +7,30 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from graph.errors import DeadlineExceeded, GraphError, Throttled, Unavailable
 from graph.requests import Request, TableRequest
+from graph.slots import Slots
 
 Response = dict[str, Any]
 Transport = Callable[[str, dict[str, Any]], Awaitable[Response]]
 """The seam: an operation's name and its parameters in DynamoDB's JSON → the response in DynamoDB's JSON."""
+
+
+@runtime_checkable
+class Carrier(Protocol):
+    """A transport that can take requests as they are, and is done as soon as it is cancelled or their time is over."""
+
+    @property
+    def carried(self) -> frozenset[str]:
+        """Name the operations that it can take so; all others by their parameters, like any transport."""
+
+    def __call__(self, operation: str, parameters: dict[str, Any]) -> Awaitable[Response]: ...
+
+    async def carry(self, request: Request, deadline: float | None, *, report_capacity: bool) -> Response:
+        """Send one request. Raises StoreError: Unavailable at the deadline."""
+
 
 RETRYABLE = (Throttled, Unavailable)
 BASE_DELAY_SECS = 0.025
@@ -62,23 +78,22 @@ class Client:
     A client belongs to one event loop, as its slots do.
     """
 
-    def __init__(self, transport: Transport, max_in_flight: int = 16) -> None:
+    def __init__(self, transport: Transport | Carrier, max_in_flight: int = 16) -> None:
         self._transport = transport
-        self._slots = asyncio.Semaphore(max_in_flight)
+        self._carrier = transport if isinstance(transport, Carrier) else None
+        self._slots = Slots(max_in_flight)
 
     async def send(self, request: Request, meter: Meter) -> Response:
         """Send a request until it is answered.
 
         Raises: StoreError: Throttled or Unavailable after the last try, the others at once.
         """
-        parameters = request.parameters()
-        if meter.report_capacity and not isinstance(request, TableRequest):
-            parameters["ReturnConsumedCapacity"] = "TOTAL"
         for attempt in range(1, MAX_TRIES + 1):
             try:
-                response = await self._send_once(request, parameters, meter)
+                response = await self._send_once(request, meter)
             except RETRYABLE as error:
                 if attempt == MAX_TRIES:
+                    _refuse_late(meter, 0, error)
                     raise
                 await back_off(attempt, meter, error)
             else:
@@ -86,25 +101,47 @@ class Client:
                 return response
         raise AssertionError("the loop returns or raises")
 
-    async def _send_once(self, request: Request, parameters: dict[str, Any], meter: Meter) -> Response:
+    async def _send_once(self, request: Request, meter: Meter) -> Response:
         _refuse_late(meter)
+        if not self._slots.take():
+            await self._turn(meter)
+        meter.requests.append(request)
+        carrier = self._carrier
+        if carrier is None or request.operation not in carrier.carried:
+            return await self._call(request, meter)
         try:
-            async with asyncio.timeout_at(meter.deadline):
-                await self._slots.acquire()
-                meter.requests.append(request)
-                # A task of its own: the slot is free when the transport is done, and not when the caller has gone.
-                call = asyncio.ensure_future(self._transport(request.operation, parameters))
-                call.add_done_callback(self._free_slot)
-                try:
-                    await asyncio.wait([call])
-                finally:
-                    call.cancel()
-                return call.result()
+            return await carrier.carry(request, meter.deadline, report_capacity=meter.report_capacity)
+        finally:
+            self._slots.free()
+
+    async def _turn(self, meter: Meter) -> None:
+        """Wait for a slot; operations take turns, however many requests each of them has waiting."""
+        try:
+            await self._slots.turn(id(meter), meter.deadline)
         except TimeoutError:
             raise _out_of_time() from None
 
+    async def _call(self, request: Request, meter: Meter) -> Response:
+        """Send by a transport that may go on after its caller: the slot is free when it is done."""
+        call = asyncio.ensure_future(self._by_parameters(request, meter))
+        call.add_done_callback(self._free_slot)
+        try:
+            async with asyncio.timeout_at(meter.deadline):
+                await asyncio.wait([call])
+            return call.result()
+        except TimeoutError:
+            raise _out_of_time() from None
+        finally:
+            call.cancel()
+
+    async def _by_parameters(self, request: Request, meter: Meter) -> Response:
+        parameters = request.parameters()
+        if meter.report_capacity and not isinstance(request, TableRequest):
+            parameters["ReturnConsumedCapacity"] = "TOTAL"
+        return await self._transport(request.operation, parameters)
+
     def _free_slot(self, call: asyncio.Future[Response]) -> None:
-        self._slots.release()
+        self._slots.free()
         forget_failure(call)
 
 

@@ -14,7 +14,7 @@ Read = Callable[[AttributeValue], Any]
 Write = Callable[[Any], AttributeValue]
 
 
-def parse_body(body: bytes | bytearray, crc32: str | None) -> dict[str, Any]:
+def parse_body(body: bytes, crc32: str | bytes | None) -> dict[str, Any]:
     """Parse a response's body after checking it against DynamoDB's `x-amz-crc32` header.
 
     Raises: ValueError when the body is damaged or is not JSON.

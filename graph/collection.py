@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from graph.bounds import Bound
 from graph.entity import Entity
+from graph.keys import KeyValue
 from graph.loaders import Operation
-from graph.model import Relationship
+from graph.model import Index, Relationship
 from graph.planner import KeyRange, plan
-from graph.requests import Item, Query, key_value
+from graph.requests import Item, ItemKey, Query, key_value
 from graph.sort import SortKey, SortRange
 
 
@@ -34,15 +37,102 @@ class Collection:
         """Give the items of a range within this one, and whether they are all of it; None when they are not known."""
         if not self.range.holds(wanted):
             return None
-        found = [item for item in self.items if wanted.contains(_sort_key(item, names))]
+        found = self._found(names, wanted)
         reached = _sort_key(self.items[-1], names) if self.items else None
         is_found = len(found) == 1 and wanted.low == wanted.high and len(wanted.low) == len(names)
         is_all = self.is_whole or is_found or (reached is not None and wanted.is_below(reached))
         return (found, is_all) if found or is_all else None
 
+    def _found(self, names: Sequence[str], wanted: SortRange) -> list[Item]:
+        if len(names) > 1:
+            return [item for item in self.items if wanted.contains(_sort_key(item, names))]
+        keys = self._keys(names[0])
+        low = bisect_left(keys, wanted.low[0]) if wanted.low else 0
+        high = bisect_right(keys, wanted.high[0]) if wanted.high else len(keys)
+        return list(self.items[low:high])
+
+    def _keys(self, name: str) -> list[Any]:
+        """List the values of the only sort attribute: the items are in their order."""
+        try:
+            return [item[name]["S"] for item in self.items]
+        except KeyError:
+            return [key_value(item[name]) for item in self.items]
+
 
 def _sort_key(item: Item, names: Sequence[str]) -> SortKey:
     return tuple(key_value(item[name]) for name in names)
+
+
+class Gathering:
+    """What the Queries for nodes of one type with their companions have in common, whatever the node."""
+
+    def __init__(self, own: KeyRange, around: SortRange, limit: int, *, consistent: bool) -> None:
+        self.index = own.index
+        self.table = own.table
+        self._around = around
+        self._limit = limit
+        self._consistent = consistent
+        self._prototypes: dict[type, Query] = {}
+
+    def query(self, partition: str, sort: str) -> tuple[SortRange, Query]:
+        """Make the Query for the node of a key, and give the range that it reads."""
+        whole = SortRange.around((SortRange.exactly(sort), self._around))
+        condition = whole.condition(self.index.sort_keys)
+        assert condition is not None, "the node's own key is in the range"
+        prototype = self._prototypes.get(type(condition))
+        if prototype is None:
+            prototype = self._prototypes[type(condition)] = _query(
+                self.index, self.table, (partition,), whole, self._limit, consistent=self._consistent
+            )
+        return whole, prototype.of((partition,), None, condition)
+
+
+def has_company(operation: Operation, node: Entity, companions: Sequence[Companion]) -> bool:
+    """Say whether any of the companions lies in the node's own partition."""
+    return _ranges(operation, node, companions) is not None
+
+
+def gathering(operation: Operation, node: Entity, companions: Sequence[Companion]) -> Gathering | None:
+    """Find what nodes of a type have in common, from one of them; None where each has to be looked at."""
+    found = _ranges(operation, node, companions)
+    if found is None:
+        return None
+    own, ranges, limit = found
+    names = operation.model.tables[own.table].key_attributes if own.table in operation.model.tables else ()
+    is_plain = len(own.index.sort_keys) == 1 and own.index.name is None and len(names) == 2
+    is_text = all(isinstance(text, str) for text in (*own.partition, *own.sort.low)) and own.sort.low == own.sort.high
+    if not is_plain or not is_text or len(own.sort.low) != 1 or any(_depends(one) for one in ranges):
+        return None
+    around = SortRange.around([one.sort for one in ranges])
+    return Gathering(own, around, limit, consistent=_is_consistent(operation, own, companions))
+
+
+def _depends(key_range: KeyRange) -> bool:
+    """Say whether a range holds anything of its source besides the partition key."""
+    (layout,) = key_range.layouts[:1]
+    held = {variable.path for one in layout.partition(key_range.index) for variable in one.variables}
+    sorts = [variable.path for one in layout.sort(key_range.index) for variable in one.variables]
+    return len(key_range.layouts) > 1 or any(path in held for path in sorts) or not key_range.sort.low
+
+
+async def gather(operation: Operation, shape: Gathering, keys: Sequence[ItemKey]) -> list[Exception | None]:
+    """Read the nodes of many keys, each with its companions by one Query; an exception where that failed."""
+    asked = [shape.query(str(key[0][1]), str(key[1][1])) for _, key in keys]
+    answers = await operation.pages([query for _, query in asked])
+    names = shape.index.sort_keys
+    failures: list[Exception | None] = []
+    for item_key, (whole, _), answer in zip(keys, asked, answers, strict=True):
+        if isinstance(answer, Exception):
+            failures.append(answer)
+            continue
+        key = item_key[1]
+        collection = Collection(whole, tuple(answer["Items"]), "LastEvaluatedKey" not in answer)
+        operation.collections[shape.table, None, (key[0][1],)] = collection
+        own = collection.part(names, SortRange.exactly(key[1][1]))
+        if own is not None and own[1]:
+            operation.prime_item(item_key, own[0][0] if own[0] else None)
+        failures.append(None)
+    return failures
 
 
 async def collect(operation: Operation, node: Entity, companions: Sequence[Companion]) -> None:
@@ -51,34 +141,54 @@ async def collect(operation: Operation, node: Entity, companions: Sequence[Compa
     Cost: one Query instead of one more for each of them; it reads what lies between them in the partition as well, and
     never more items than were asked for together.
     """
-    own = _own_range(operation, node)
-    if own is None or not own.index.sort_keys:
+    found = _ranges(operation, node, companions)
+    if found is None:
         return
-    ranges, limit = [own.sort], 1
-    for companion in companions:
-        key_range = _range_of(node, companion.relationship)
-        if key_range is not None and _place(key_range) == _place(own):
-            ranges.append(key_range.sort)
-            limit += companion.want
-    if len(ranges) == 1:
-        return
-    whole = SortRange.around(ranges)
+    own, ranges, limit = found
+    whole = SortRange.around([own.sort, *(one.sort for one in ranges)])
     if len(whole.pieces()) > 1:
         return
-    request = Query(
-        own.table,
-        own.index.name,
-        tuple(zip(own.index.partition_keys, own.partition, strict=True)),
-        whole.condition(own.index.sort_keys),
-        limit=limit,
-        consistent=any(companion.relationship.consistent for companion in companions)
-        or operation.reads_consistently(own.index),
-    )
-    response = await operation.page(request)
+    consistent = _is_consistent(operation, own, companions)
+    response = await operation.page(_query(own.index, own.table, own.partition, whole, limit, consistent=consistent))
     items = tuple(response["Items"])
     collection = Collection(whole, items, "LastEvaluatedKey" not in response)
     operation.collections[own.table, own.index.name, own.partition] = collection
     _prime(operation, node, own, collection)
+
+
+def _ranges(
+    operation: Operation, node: Entity, companions: Sequence[Companion]
+) -> tuple[KeyRange, list[KeyRange], int] | None:
+    """Find the range of a node, those of its companions in the same partition, and how many items are wanted."""
+    own = _own_range(operation, node)
+    if own is None or not own.index.sort_keys:
+        return None
+    ranges: list[KeyRange] = []
+    limit = 1
+    for companion in companions:
+        key_range = _range_of(node, companion.relationship)
+        if key_range is not None and _place(key_range) == _place(own):
+            ranges.append(key_range)
+            limit += companion.want
+    return (own, ranges, limit) if ranges else None
+
+
+def _is_consistent(operation: Operation, own: KeyRange, companions: Sequence[Companion]) -> bool:
+    is_asked = any(companion.relationship.consistent for companion in companions)
+    return is_asked or operation.reads_consistently(own.index)
+
+
+def _query(
+    index: Index, table: str, partition: tuple[KeyValue, ...], whole: SortRange, limit: int, *, consistent: bool
+) -> Query:
+    return Query(
+        table,
+        index.name,
+        tuple(zip(index.partition_keys, partition, strict=True)),
+        whole.condition(index.sort_keys),
+        limit=limit,
+        consistent=consistent,
+    )
 
 
 def _own_range(operation: Operation, node: Entity) -> KeyRange | None:

@@ -10,7 +10,7 @@ from graph.entity import UNKNOWN
 from graph.keys import Literal, Template, Variable
 from graph.model import Field, Layout, Model
 from graph.requests import Item
-from graph.rows import Rows
+from graph.rows import KeyOnly, Rows
 
 
 class Loose(list[Any]):
@@ -41,7 +41,7 @@ def column(model: Model, field: Field, layout: Layout | None) -> Column:
 def _one_by_one(rows: Rows, field: Field, *, is_in_key: bool) -> Loose:
     values = Loose()
     for number, wire in enumerate(rows.wires):
-        if wire and not is_in_key and field.attribute not in wire:
+        if wire and not is_in_key and field.attribute not in wire and type(wire) is not KeyOnly:
             values.append(None)
             continue
         try:

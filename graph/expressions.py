@@ -6,6 +6,7 @@ no attribute name is ever reserved, injected or (on Dynoxide) fatal, and a reque
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -153,6 +154,34 @@ def render(condition: Condition, holders: Placeholders) -> str:
         case AllOf(conditions) | AnyOf(conditions):
             word = " AND " if isinstance(condition, AllOf) else " OR "
             return word.join(_nested(part, holders) for part in conditions)
+
+
+def values_in(condition: Condition) -> list[Value]:
+    """List the values of a key condition in the order of its expression."""
+    match condition:
+        case Compare(_, _, value) | Function(_, _, value):
+            return [value]
+        case Between(_, low, high):
+            return [low, high]
+        case AllOf(conditions):
+            return [value for one in conditions for value in values_in(one)]
+        case _:
+            raise ValueError(f"a key condition has no {type(condition).__name__}")
+
+
+def with_values(condition: Condition, values: Iterator[Value]) -> Condition:
+    """Write a key condition with other values, taken in the order of its expression."""
+    match condition:
+        case Compare(attribute, comparator, _):
+            return Compare(attribute, comparator, next(values))
+        case Function(name, attribute, _):
+            return Function(name, attribute, next(values))
+        case Between(attribute, _, _):
+            return Between(attribute, next(values), next(values))
+        case AllOf(conditions):
+            return AllOf(tuple(with_values(one, values) for one in conditions))
+        case _:
+            raise ValueError(f"a key condition has no {type(condition).__name__}")
 
 
 def _nested(condition: Condition, holders: Placeholders) -> str:

@@ -20,7 +20,7 @@ from graph.model import Projection, Relationship
 from graph.partition import RangeSource, collected, discriminator
 from graph.planner import KeyRange, partition_parts, plan
 from graph.requests import Item, ItemKey, Query
-from graph.rows import NOTHING, Rows
+from graph.rows import NOTHING, KeyOnly, Rows
 from graph.shapes import Fits, NamedKey, disagree, fits, held_fields, named_key, spells_partition
 from graph.sources import read_layouts
 
@@ -209,16 +209,28 @@ class Named:
             self._lacks = node.lacks(self.needs(self.named.type.name))
         return self._lacks
 
-    async def load(self, operation: Operation, keys: Sequence[ItemKey]) -> list[Outcome]:
-        """Load the nodes of these keys: each as its item or, where that has to be looked at, as an entity."""
+    async def nodes(self, operation: Operation, items: Sequence[Item], first: Entity | None) -> list[Outcome] | None:
+        """Give the nodes that items name, each as its item, its key where that will do, or an entity.
+
+        `first` is the first of them as it is named; None where the items have to be looked at.
+        """
+        keys = None if first is None else self.named.keys(items)
+        if keys is None or first is None:
+            return None
+        if self.lacks(first):
+            return await self._load(operation, keys)
+        held = {variable.path for name in self.named.names for variable in self.named.layout.templates[name].variables}
+        return [KeyOnly.of(key) for _, key in keys] if held.issuperset(first.named) else None
+
+    async def _load(self, operation: Operation, keys: Sequence[ItemKey]) -> list[Outcome]:
         if self._fits is None:
             known = frozenset(self.named.names)
-            self._fits = fits(operation.model, self.named.layout, known) or _never
+            self._fits = fits(operation.model, self.named.layout, known) or never
         outcomes = await operation.outcomes(keys)
-        present = [item for item in outcomes if item is not None]
+        present: list[Any] = [item for item in outcomes if item is not None]
         if any([isinstance(item, Exception) for item in present]) or not self._fits(present):
             return [self._looked_at(operation, outcome) for outcome in outcomes]
-        return outcomes
+        return list(outcomes)
 
     def _looked_at(self, operation: Operation, outcome: Outcome) -> Outcome:
         if outcome is None or isinstance(outcome, Exception):
@@ -226,7 +238,8 @@ class Named:
         return read_layouts(operation, every_layout(self.named.type), outcome, self.named.type.name)
 
 
-def _never(_: Sequence[Item]) -> bool:
+def never(_: Sequence[Item]) -> bool:
+    """Be sure of no item."""
     return False
 
 
@@ -250,10 +263,10 @@ async def load_each(operation: Operation, nodes: Sequence[Outcome], needs: Needs
     if not keyed and not searched:
         return outcomes
     operation.request_items([key for _, key in keyed])
-    found = await one_by_one(searched, lambda number: load(operation, [nodes[number]], needs))
+    found = await one_by_one(operation, searched, lambda number: load(operation, [nodes[number]], needs))
     for number, outcome in found.items():
         outcomes[number] = outcome if isinstance(outcome, Exception) else outcome[0]
-    items = await operation.outcomes([key for _, key in keyed])
+    items: list[Any] = await operation.outcomes([key for _, key in keyed])
     for (number, _), item in zip(keyed, items, strict=True):
         type_ = nodes[number].type
         is_item = item is not None and not isinstance(item, Exception)
@@ -265,14 +278,17 @@ Follow = Callable[[int], Awaitable[Any]]
 """Reads behind one of the sources, as `reads` does."""
 
 
-async def one_by_one(numbers: Sequence[int], follow: Follow) -> dict[int, Outcome]:
+async def one_by_one(operation: Operation, numbers: Sequence[int], follow: Follow) -> dict[int, Outcome]:
     """Read behind some sources one by one, side by side."""
     if not numbers:
         return {}
-    tasks = [asyncio.ensure_future(attempt(follow(number))) for number in numbers]
-    try:
-        await asyncio.wait(tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
+    with operation.several(len(numbers)):
+        if len(numbers) == 1:
+            return {numbers[0]: await attempt(follow(numbers[0]))}
+        tasks = [asyncio.ensure_future(attempt(follow(number))) for number in numbers]
+        try:
+            await asyncio.wait(tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
     return {number: task.result() for number, task in zip(numbers, tasks, strict=True)}

@@ -93,6 +93,7 @@ class Operation:
         self._client = client
         self._batches = Batches(self._get_if_any, limits.linger_secs)
         self.reading = self._batches.reading
+        self.several = self._batches.several
         self._pages: dict[Query | Scan, asyncio.Future[Response]] = {}
 
     def is_late(self) -> bool:
@@ -101,6 +102,15 @@ class Operation:
         return self.meter.deadline is not None and now > self._begin + IN_TIME * (self.meter.deadline - self._begin)
 
     # --- items ---
+
+    @property
+    def hands(self) -> int:
+        """Count who walks along the operation side by side."""
+        return self._batches.hands
+
+    @hands.setter
+    def hands(self, count: int) -> None:
+        self._batches.hands = count
 
     def request_items(self, keys: Sequence[ItemKey]) -> None:
         """Queue the keys of items that will be needed.
@@ -197,6 +207,8 @@ class Operation:
 
     async def pages(self, requests: Sequence[Query]) -> list[Response | Exception]:
         """Send many Queries side by side, and give each one's answer or the exception that it ended in."""
+        if len(requests) == 1 and self.hands == 1 and requests[0] not in self._pages:
+            return [await self._send_alone(requests[0])]
         futures = [self._page(request) for request in requests]
         if pending := [future for future in futures if not future.done()]:
             with self.reading():
@@ -207,6 +219,16 @@ class Operation:
             assert error is None or isinstance(error, Exception)
             outcomes.append(error or future.result())
         return outcomes
+
+    async def _send_alone(self, request: Query) -> Response | Exception:
+        """Send a Query without a task for it: nobody else is there to ask for the same one meanwhile."""
+        try:
+            response = await self._send_page(request)
+        except StoreError as error:
+            return error
+        future = self._pages[request] = asyncio.get_running_loop().create_future()
+        future.set_result(response)
+        return response
 
     def _page(self, request: Query | Scan) -> asyncio.Future[Response]:
         future = self._pages.get(request)
@@ -219,7 +241,7 @@ class Operation:
         try:
             return await self._client.send(request, self.meter)
         except StoreError as error:
-            del self._pages[request]
+            self._pages.pop(request, None)
             if isinstance(error, RequestRefused) and isinstance(request, Query) and request.has_several_attributes:
                 raise _of_several_attributes(error, request) from error
             raise

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
-from graph.expressions import AllOf, Compare, Condition, Placeholders, render, value_of
+import orjson
+
+from graph.expressions import AllOf, Compare, Condition, Placeholders, Value, render, values_in, with_values
 from graph.keys import KeyValue
 from graph.scalars import AttributeValue, number_text
 from graph.updates import Update, render_update
@@ -27,6 +30,10 @@ def key_attribute(value: KeyValue) -> dict[str, str]:
     return {"N": number_text(value)} if isinstance(value, Decimal) else {"S": value}
 
 
+def _value(value: KeyValue) -> Value:
+    return ("N", number_text(value)) if isinstance(value, Decimal) else ("S", value)
+
+
 def key_value(attribute: AttributeValue) -> KeyValue:
     """Read a key's value from its attribute. Raises ValueError on binary keys, which no template makes."""
     if "S" in attribute:
@@ -37,7 +44,10 @@ def key_value(attribute: AttributeValue) -> KeyValue:
 
 
 def _key(attributes: KeyAttributes) -> dict[str, dict[str, str]]:
-    return {name: key_attribute(value) for name, value in attributes}
+    # As key_attribute does, without a call for each: a BatchGetItem has hundreds.
+    return {
+        name: {"N": number_text(value)} if isinstance(value, Decimal) else {"S": value} for name, value in attributes
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +67,10 @@ class GetItem:
 
 @dataclass(frozen=True, slots=True)
 class BatchGetItem:
-    """Up to 100 different items of one table by their keys. Source: DynamoDB API, BatchGetItem."""
+    """Up to 100 different items of one table by their keys. Source: DynamoDB API, BatchGetItem.
+
+    All keys name the same attributes in the same order.
+    """
 
     table: str
     keys: tuple[KeyAttributes, ...]
@@ -67,16 +80,41 @@ class BatchGetItem:
 
     def parameters(self) -> dict[str, Any]:
         """Write the request as DynamoDB's API takes it."""
-        wanted: dict[str, Any] = {"Keys": [_key(key) for key in self.keys]}
+        wanted: dict[str, Any] = {"Keys": list(map(_key, self.keys))}
         return {"RequestItems": {self.table: wanted | _consistency(consistent=self.consistent)}}
 
+    def body(self) -> bytes:
+        """Write the parameters as JSON."""
+        values = [value for key in self.keys for _, value in key]
+        try:
+            # A line for each: a line break within a text would be escaped.
+            written = orjson.dumps(values, option=orjson.OPT_INDENT_2)[len("[\n  ") : -len("\n]")].split(b",\n  ")
+        except orjson.JSONEncodeError:
+            # Numbers are among them.
+            return orjson.dumps(self.parameters())
+        key = _key_template(tuple([name for name, _ in self.keys[0]]))
+        keys = b",".join([key] * len(self.keys)) % tuple(written)
+        return b'{"RequestItems":{%b:{"Keys":[%b]%b}}}' % (orjson.dumps(self.table), keys, _CONSISTENT[self.consistent])
 
-@dataclass(frozen=True, slots=True)
+
+class _Prepared(NamedTuple):
+    """The body of a Query, written as far as all Queries of its shape have it in common."""
+
+    values: frozenset[Value]
+    """The values in its filter: one that is in the key condition as well has but one placeholder for both."""
+    head: bytes
+    """Everything but the values of the key condition and the ExclusiveStartKey."""
+
+
+@dataclass(frozen=True)
 class Query:
     """A range of one partition, of a table or an index. Source: DynamoDB API, Query.
 
     `sort` is on the sort attributes from the first on: equal values, and behind them at most one range. `limit` counts
     the items read, before the filter. `start` is exclusive.
+
+    Its shape is everything but the values of the key condition and `start`. Queries made from each other by `of` have
+    one shape, which is written as JSON once for all of them.
     """
 
     table: str
@@ -91,6 +129,44 @@ class Query:
     consistent: bool = False
     operation = "Query"
 
+    def of(
+        self, values: tuple[KeyValue, ...], start: KeyAttributes | None = None, sort: Condition | None = None
+    ) -> Query:
+        """Make the Query of another partition, by the values of its attributes, from the beginning or from `start`.
+
+        A `sort` differs from this one's in its values only.
+
+        Raises: ValueError for another number of values.
+        """
+        fields = self.__dict__.copy()
+        if "_bodies" not in fields:
+            fields["_bodies"] = self._bodies
+            fields["_hash_of_shape"] = self._hash_of_shape
+            fields["_sort_values"] = self._sort_values
+        if len(values) == len(self.partition) == 1:
+            fields["partition"] = ((self.partition[0][0], values[0]),)
+        else:
+            fields["partition"] = tuple(
+                [(name, value) for (name, _), value in zip(self.partition, values, strict=True)]
+            )
+        fields["start"] = start
+        if sort is not None:
+            fields["sort"] = sort
+            fields.pop("_hash_of_shape", None)
+            fields.pop("_sort_values", None)
+        made = object.__new__(Query)
+        # Past __init__: what is prepared goes along.
+        object.__setattr__(made, "__dict__", fields)
+        return made
+
+    def __hash__(self) -> int:
+        return hash((self._hash_of_shape, self.partition, self.start))
+
+    @cached_property
+    def _hash_of_shape(self) -> int:
+        flags = self.descending, self.count, self.consistent
+        return hash((self.table, self.index, self.sort, self.filter, self.limit, flags))
+
     @property
     def has_several_attributes(self) -> bool:
         """Say whether it names several partition attributes, or several sort attributes."""
@@ -98,11 +174,51 @@ class Query:
 
     def parameters(self) -> dict[str, Any]:
         """Write the request as DynamoDB's API takes it."""
+        return self._written([_value(value) for _, value in self.partition], self.sort, Placeholders())
+
+    def body(self) -> bytes:
+        """Write the parameters as JSON."""
+        values = [_value(value) for _, value in self.partition] + self._sort_values
+        # Equal values share a placeholder: which are equal is part of the form.
+        form = tuple(map(values.index, values))
+        prepared = self._bodies.get(form) or self._prepare(form)
+        if prepared.values and not prepared.values.isdisjoint(values):
+            return orjson.dumps(self.parameters())
+        own = {f":v{number}": {letter: text} for number, (letter, text) in enumerate(dict.fromkeys(values))}
+        if self.start is None:
+            return b"%b%b}" % (prepared.head, orjson.dumps(own)[1:])
+        start = orjson.dumps(_key(self.start))
+        return b'%b%b,"ExclusiveStartKey":%b}' % (prepared.head, orjson.dumps(own)[1:], start)
+
+    @cached_property
+    def _sort_values(self) -> list[Value]:
+        return [] if self.sort is None else values_in(self.sort)
+
+    @cached_property
+    def _bodies(self) -> dict[tuple[int, ...], _Prepared]:
+        return {}
+
+    def _prepare(self, form: tuple[int, ...]) -> _Prepared:
         holders = Placeholders()
-        partition = AllOf(tuple(Compare(name, "=", value_of(key_attribute(value))) for name, value in self.partition))
-        condition = render(partition, holders)
-        if self.sort is not None:
-            condition += " AND " + render(self.sort, holders)
+        # No value has such a type: each has a placeholder to itself, and they are the first ones.
+        unknown: list[Value] = [("", str(number)) for number in form]
+        size = len(self.partition)
+        sort = None if self.sort is None else with_values(self.sort, iter(unknown[size:]))
+        parameters = self._written(unknown[:size], sort, holders)
+        parameters.pop("ExclusiveStartKey", None)
+        values = parameters.pop("ExpressionAttributeValues")
+        for number, _ in enumerate(dict.fromkeys(form)):
+            del values[f":v{number}"]
+        # What is left open at its end are the values' object and the whole one.
+        head = orjson.dumps({**parameters, "ExpressionAttributeValues": values})[:-2] + b"," * bool(values)
+        prepared = self._bodies[form] = _Prepared(frozenset(holders.values) - {*unknown}, head)
+        return prepared
+
+    def _written(self, values: list[Value], sort: Condition | None, holders: Placeholders) -> dict[str, Any]:
+        equal = (Compare(name, "=", value) for (name, _), value in zip(self.partition, values, strict=True))
+        condition = render(AllOf(tuple(equal)), holders)
+        if sort is not None:
+            condition += " AND " + render(sort, holders)
         parameters: dict[str, Any] = {"TableName": self.table}
         if self.index is not None:
             parameters["IndexName"] = self.index
@@ -135,6 +251,16 @@ class Scan:
             parameters |= {"Segment": self.segment, "TotalSegments": self.segments}
         _add_reading(parameters, self, Placeholders())
         return parameters | _consistency(consistent=self.consistent)
+
+
+_CONSISTENT = {True: b',"ConsistentRead":true', False: b""}
+
+
+@lru_cache(maxsize=1000)
+def _key_template(names: tuple[str, ...]) -> bytes:
+    """Write a key whose values are missing: b'{"pk":{"S":%b},"sk":{"S":%b}}'."""
+    attributes = [orjson.dumps(name).replace(b"%", b"%%") + b':{"S":%b}' for name in names]
+    return b"{" + b",".join(attributes) + b"}"
 
 
 def _consistency(*, consistent: bool) -> dict[str, Any]:
@@ -311,3 +437,8 @@ TableRequest = DescribeTable | ListTables | CreateTable | UpdateTable | Describe
 """Requests about tables themselves: they consume no capacity."""
 
 Request = GetItem | BatchGetItem | Query | Scan | PutItems | TransactWriteItems | TableRequest
+
+
+def body_of(request: Request) -> bytes:
+    """Write the parameters of a request as JSON. Raises orjson.JSONEncodeError when they hold text that is none."""
+    return request.body() if isinstance(request, (Query, BatchGetItem)) else orjson.dumps(request.parameters())

@@ -17,7 +17,8 @@ from graph.errors import IdError
 from graph.keys import KeyValue, Path
 from graph.loaders import Operation
 from graph.lookups import Needs
-from graph.model import ItemType, Model
+from graph.model import ItemType, Model, Relationship
+from graph.rows import Rows
 from graph.scalars import number_text
 from resolvers.selection import Selection
 
@@ -42,6 +43,27 @@ def write_id(entity: Entity) -> str:
     assert key is not None, "the selection has made sure that the key is known"
     values = [value for _, value in key[1]]
     parts = [entity.type.name, *map(_write, values if len(set(values)) > 1 else values[:1])]
+    return _encoded(parts)
+
+
+def write_ids(rows: Rows) -> list[str]:
+    """Write the global ids of rows."""
+    layout = rows.layout
+    if layout is None or layout.mirror or not all(rows.wires):
+        return [write_id(rows.entity(number)) for number in range(len(rows))]
+    names = rows.model.tables[layout.table].key_attributes
+    name = rows.type.name
+    try:
+        if layout.self_keyed:
+            key = names[0]
+            return [_encoded([name, wire[key]["S"]]) for wire in rows.wires]
+        texts = [list(dict.fromkeys(wire[key]["S"] for key in names)) for wire in rows.wires]
+    except KeyError:
+        return [write_id(rows.entity(number)) for number in range(len(rows))]
+    return [_encoded([name, *key_texts]) for key_texts in texts]
+
+
+def _encoded(parts: list[str]) -> str:
     return base64.urlsafe_b64encode(orjson.dumps(parts)).decode().rstrip("=")
 
 
@@ -133,7 +155,15 @@ def companions(operation: Operation, item: ItemType, selection: Selection) -> It
             continue
         if not relationship.many:
             yield Companion(relationship, 1)
-        elif below.names() & {"edges", "nodes", "pageInfo"}:
-            size = operation.limits.default_page_size if first is None else first
-            if 0 < size <= operation.limits.max_page_size:
-                yield Companion(relationship, size + 1)
+        elif below.names() & PAGE_FIELDS and (companion := page_companion(operation, relationship, first)) is not None:
+            yield companion
+
+
+PAGE_FIELDS = frozenset(("edges", "nodes", "pageInfo"))
+"""The fields of a connection for which its page must be read."""
+
+
+def page_companion(operation: Operation, relationship: Relationship, first: int | None) -> Companion | None:
+    """Make the companion of a first page, unless there can be none of its size."""
+    size = operation.limits.default_page_size if first is None else first
+    return Companion(relationship, size + 1) if 0 < size <= operation.limits.max_page_size else None

@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 import inspect
-import logging
-import uuid
-from collections import OrderedDict
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import strawberry
 from graphql import (
-    DocumentNode,
     ExecutionResult,
     GraphQLError,
     GraphQLSchema,
     NoSchemaIntrospectionCustomRule,
-    OperationDefinitionNode,
     OperationType,
-    execute,
-    parse,
     specified_rules,
-    validate,
 )
-from graphql.execution.values import get_variable_values
+from graphql.execution import experimental_execute_incrementally
+from graphql.execution.executor import Executor as GraphQLExecutor
+from graphql.execution.values import VariableValues, get_variable_values
 from strawberry.printer import print_schema
 from strawberry.schema.config import StrawberryConfig
 
-from graph.errors import GraphError, ItemError
 from graph.loaders import Graph, Operation
 from graph.model import Model
 from graph.requests import DescribeTable
+from resolvers import incremental
+from resolvers.documents import Documents, Prepared
 from resolvers.operation import Request, Response
-from resolvers.plan.document import Operation as Surveyed
-from resolvers.plan.document import survey
-from resolvers.plan.plan import Plan
+from resolvers.responses import refuse, respond
 from resolvers.scalars import SCALAR_MAP
 from resolvers.transaction import TransactionExecutor, is_transaction, transaction_directive
 from resolvers.types import TypeBuilder
@@ -42,28 +34,15 @@ from resolvers.types import TypeBuilder
 Executor = Literal["plan", "reference"]
 """How queries are executed: by compiled plans, or by Strawberry, which the plans are held against."""
 
-DOCUMENTS_CACHED = 1000
-NULL_REFUSED = "Cannot return null for non-nullable field "
-"""How graphql-core's TypeError begins where a value is missing that the model declares with `!`."""
-
-ERROR_CODES: Mapping[str, str] = {
-    "GRAPHQL_PARSE_FAILED": "The document is not GraphQL.",
-    "GRAPHQL_VALIDATION_FAILED": "The document does not fit the schema.",
-    "OPERATION_NAME_REQUIRED": "The document holds several operations, and `operationName` chooses none.",
-    "OPERATION_NOT_FOUND": "The document holds no operation of this name.",
-    "BAD_USER_INPUT": "A variable or an argument does not fit its type.",
-    "BAD_VALUE": "A field's value does not fit its type in GraphQL: null where it is required, or out of range.",
-    "INTERNAL": "A fault of the server's own; the message has the id under which it is logged.",
-}
-"""The codes of errors that arise here, and not in the graph."""
-
-log = logging.getLogger(__name__)
+NO_VARIABLES = VariableValues({}, {})
 
 
 def build_schema(model: Model, *, mutations: bool = True) -> strawberry.Schema:
     """Build the Strawberry schema of a model; without mutations it only reads."""
     types = TypeBuilder(model)
-    config = StrawberryConfig(auto_camel_case=False, scalar_map=SCALAR_MAP)
+    config = StrawberryConfig(
+        auto_camel_case=False, scalar_map=SCALAR_MAP, enable_experimental_incremental_execution=True
+    )
     return strawberry.Schema(
         types.query(),
         types.mutation() if mutations else None,
@@ -96,10 +75,8 @@ class Api:
         self._strawberry = build_schema(graph.model, mutations=mutations)
         self._schema: GraphQLSchema = self._strawberry._schema
         # Made once: rules made for each request would also keep graphql-core from caching anything by them.
-        self._rules = specified_rules if introspection else (*specified_rules, NoSchemaIntrospectionCustomRule)
-        self._documents: OrderedDict[str, DocumentNode | list[GraphQLError]] = OrderedDict()
-        self._plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
-        self._surveys: dict[int, Surveyed] = {}
+        rules = specified_rules if introspection else (*specified_rules, NoSchemaIntrospectionCustomRule)
+        self._documents = Documents(self._schema, rules)
 
     @property
     def model(self) -> Model:
@@ -122,146 +99,53 @@ class Api:
 
         Cost: parsing and validation once for each document, as long as it is among the last thousand.
         """
-        document = self._document(request.query)
-        if isinstance(document, list):
-            return _refuse(document)
-        definition = _choose(document, request.operation_name)
-        if isinstance(definition, GraphQLError):
-            return _refuse([definition])
-        if definition.operation is not OperationType.QUERY and not request.mutations_allowed:
+        prepared = self._documents.prepare(request.query, request.operation_name)
+        if isinstance(prepared, list):
+            return refuse(prepared)
+        kind = prepared.definition.operation
+        if kind is not OperationType.QUERY and not request.mutations_allowed:
             error = GraphQLError(
-                f"a {definition.operation.value} was sent by GET, which only reads: send it by POST",
-                definition,
+                f"a {kind.value} was sent by GET, which only reads: send it by POST",
+                prepared.definition,
                 extensions={"code": "METHOD_NOT_ALLOWED"},
             )
             return Response({"errors": [error.formatted]}, "mutation_over_get")
         operation = self._graph.operation(
             timeout_secs=self._timeout_secs,
             report_capacity=request.cost,
-            consistent=definition.operation is OperationType.MUTATION,
+            consistent=kind is OperationType.MUTATION,
         )
         operation.idempotency_key = request.idempotency_key
+        if request.incremental and prepared.is_incremental:
+            return await incremental.execute(self._schema, prepared, request, operation)
         try:
-            result = await self._run(document, definition, request, operation)
+            result = await self._run(prepared, request, operation)
         finally:
             await operation.close()
-        return _respond(result, operation, cost=request.cost)
+        return respond(result, operation, cost=request.cost)
 
-    async def _run(
-        self,
-        document: DocumentNode,
-        definition: OperationDefinitionNode,
-        request: Request,
-        operation: Operation,
-    ) -> ExecutionResult:
-        if self._has_plans and (surveyed := self._survey(document, definition)).is_plain:
-            return await self._run_plan(surveyed, request, operation)
-        result = execute(
+    async def _run(self, prepared: Prepared, request: Request, operation: Operation) -> ExecutionResult:
+        if self._has_plans and prepared.is_plain:
+            variables = self._variables(prepared, request)
+            if isinstance(variables, list):
+                return ExecutionResult(None, variables)
+            if (plan := prepared.plan(self._schema, self.model, variables)) is not None:
+                return await plan.execute(operation, variables)
+        result = experimental_execute_incrementally(
             self._schema,
-            document,
+            prepared.document,
             context_value=operation,
             variable_values=dict(request.variables or {}),
             operation_name=request.operation_name,
-            executor_class=TransactionExecutor if is_transaction(definition) else None,
+            # The base class takes @defer and @stream as if they were not there.
+            executor_class=TransactionExecutor if is_transaction(prepared.definition) else GraphQLExecutor,
         )
-        return await result if inspect.isawaitable(result) else result
+        result = await result if inspect.isawaitable(result) else result
+        assert isinstance(result, ExecutionResult), "neither executor makes several payloads"
+        return result
 
-    def _survey(self, document: DocumentNode, definition: OperationDefinitionNode) -> Surveyed:
-        known = self._surveys.get(id(definition))
-        if known is None:
-            known = self._surveys[id(definition)] = survey(document, definition)
-        return known
-
-    async def _run_plan(self, surveyed: Surveyed, request: Request, operation: Operation) -> ExecutionResult:
-        variables = get_variable_values(
-            self._schema, surveyed.definition.variable_definitions or (), dict(request.variables or {})
-        )
-        if isinstance(variables, list):
-            return ExecutionResult(None, variables)
-        key = id(surveyed), *(variables.coerced.get(name) for name in surveyed.deciding)
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self._plans[key] = Plan(self._schema, self.model, surveyed, variables)
-        return await plan.execute(operation, variables)
-
-    def _document(self, query: str) -> DocumentNode | list[GraphQLError]:
-        """Parse and validate a document, or remember how that went last time."""
-        found = self._documents.get(query)
-        if found is None:
-            found = self._parse(query)
-            self._documents[query] = found
-            if len(self._documents) > DOCUMENTS_CACHED:
-                self._documents.popitem(last=False)
-        else:
-            self._documents.move_to_end(query)
-        return found
-
-    def _parse(self, query: str) -> DocumentNode | list[GraphQLError]:
-        try:
-            document = parse(query)
-        except GraphQLError as syntax:
-            syntax.extensions = {"code": "GRAPHQL_PARSE_FAILED"}
-            return [syntax]
-        errors = validate(self._schema, document, self._rules)
-        for error in errors:
-            error.extensions = {"code": "GRAPHQL_VALIDATION_FAILED"} | (error.extensions or {})
-        return errors or document
-
-
-def _choose(document: DocumentNode, name: str | None) -> OperationDefinitionNode | GraphQLError:
-    """Choose the operation to execute. Source: GraphQL specification, GetOperation."""
-    operations = [node for node in document.definitions if isinstance(node, OperationDefinitionNode)]
-    names = [node.name.value for node in operations if node.name]
-    known = f"expected one of {', '.join(names)}" if names else "the document names none"
-    if name is None:
-        if len(operations) == 1:
-            return operations[0]
-        problem = f"the document holds {len(operations)} operations and `operationName` is missing: {known}"
-        return GraphQLError(problem, extensions={"code": "OPERATION_NAME_REQUIRED"})
-    for node in operations:
-        if node.name and node.name.value == name:
-            return node
-    problem = f"the document holds no operation named {name!r}: {known}"
-    return GraphQLError(problem, extensions={"code": "OPERATION_NOT_FOUND"})
-
-
-def _refuse(errors: list[GraphQLError]) -> Response:
-    return Response({"errors": [error.formatted for error in errors]}, "refused")
-
-
-def _respond(result: ExecutionResult, operation: Operation, *, cost: bool) -> Response:
-    # Errors without a path are of the request: graphql-core found a variable at fault, and executed nothing.
-    refused = result.data is None and all(error.path is None for error in result.errors or [])
-    body: dict[str, Any] = {} if refused else {"data": result.data}
-    if result.errors:
-        body["errors"] = [_format(error, refused=refused) for error in result.errors]
-    if cost:
-        body["extensions"] = {"cost": operation.meter.cost()}
-    if operation.meter.skipped:
-        log.warning("items that fit no type were skipped: %s", dict(operation.meter.skipped))
-    return Response(body, "refused" if refused else "executed")
-
-
-def _format(error: GraphQLError, *, refused: bool) -> Mapping[str, Any]:
-    """Format an error for the client; one that is not ours is logged whole and shown as a number."""
-    original = error.original_error
-    if isinstance(original, TypeError) and str(original).startswith(NULL_REFUSED):
-        field = str(original).removeprefix(NULL_REFUSED).rstrip(".")
-        original = ItemError(
-            f"{field} is declared with `!`, and the table has nothing for it here: mend the item, or declare the "
-            "field nullable"
-        )
-        error = GraphQLError(str(original), error.nodes, path=error.path, original_error=original)
-    if original is None or isinstance(original, (GraphError, GraphQLError)):
-        code = "BAD_USER_INPUT" if refused or error.path is None else "BAD_VALUE"
-        error.extensions = {"code": code} | (error.extensions or {})
-        return error.formatted
-    number = uuid.uuid4().hex[:12]
-    log.error("unexpected error %s at %s", number, error.path, exc_info=original)
-    masked = GraphQLError(
-        f"unexpected error; its id in the log is {number}",
-        error.nodes,
-        path=error.path,
-        extensions={"code": "INTERNAL"},
-    )
-    return masked.formatted
+    def _variables(self, prepared: Prepared, request: Request) -> VariableValues | list[GraphQLError]:
+        defined = prepared.definition.variable_definitions
+        if not defined:
+            return NO_VARIABLES
+        return get_variable_values(self._schema, defined, dict(request.variables or {}))

@@ -19,6 +19,7 @@ from graphql import (
     get_directive_values,
     value_from_ast_untyped,
 )
+from graphql.execution.values import VariableValues
 
 Possible = Callable[[str], frozenset[str]]
 """The item types that the name of a type may stand for."""
@@ -33,7 +34,7 @@ class Selection:
         self,
         sets: list[SelectionSetNode],
         fragments: Mapping[str, FragmentDefinitionNode],
-        variables: Mapping[str, Any],
+        variables: VariableValues,
         possible: Possible,
         response_name: str = "",
     ) -> None:
@@ -48,7 +49,7 @@ class Selection:
     def of(cls, info: GraphQLResolveInfo[Any], possible: Possible) -> Selection:
         """Take the selection of the field that is being resolved."""
         sets = [node.selection_set for node in info.field_nodes if node.selection_set is not None]
-        return cls(sets, info.fragments, info.variable_values, possible, str(info.path.key))  # type: ignore[arg-type]  # Strawberry hands on a plain dict
+        return cls(sets, info.fragments, info.variable_values, possible, str(info.path.key))
 
     def names(self, type_name: str | None = None) -> frozenset[str]:
         """List the fields selected, without `__typename`; with a type, only those that apply to it."""
@@ -64,8 +65,7 @@ class Selection:
                 yield node.name.value, self._integer(first), below
 
     def _integer(self, node: ValueNode | None) -> int | None:
-        variables: Any = self._variables
-        value = None if node is None else value_from_ast_untyped(node, variables)
+        value = None if node is None else value_from_ast_untyped(node, self._variables.coerced)
         return value if isinstance(value, int) else None
 
     def child(self, *path: str) -> Selection:
@@ -108,7 +108,6 @@ class Selection:
     def _is_included(self, node: SelectionNode) -> bool:
         if not node.directives:
             return True
-        variables: Any = self._variables
-        skip = get_directive_values(GraphQLSkipDirective, node, variables)
-        include = get_directive_values(GraphQLIncludeDirective, node, variables)
+        skip = get_directive_values(GraphQLSkipDirective, node, self._variables)
+        include = get_directive_values(GraphQLIncludeDirective, node, self._variables)
         return not (skip and skip["if"]) and (include is None or bool(include["if"]))

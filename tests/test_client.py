@@ -205,6 +205,40 @@ def test_no_more_requests_are_under_way_than_there_are_slots() -> None:
     run(main())
 
 
+def test_operations_take_turns_however_many_requests_each_has() -> None:
+    async def main() -> None:
+        slow = Slow()
+        client = Client(slow, max_in_flight=1)
+        one, many = Meter(), Meter()
+        sent = [asyncio.ensure_future(client.send(GET, many)) for _ in range(100)]
+        await turns()
+        sent.append(asyncio.ensure_future(client.send(QUERY, one)))
+        await turns()
+
+        for number in range(2):
+            slow.calls[number].set_result({})
+            await turns()
+
+        assert one.requests == [QUERY]
+        assert len(many.requests) == 2
+        for task in sent:
+            task.cancel()
+
+    run(main())
+
+
+def test_slot_of_a_request_that_cannot_be_written_is_free() -> None:
+    async def main() -> None:
+        client = Client(answering({})[0], max_in_flight=1)
+        unwritable = GetItem("fruit", (("id",),))  # type: ignore[arg-type]
+
+        for _ in range(2):
+            with pytest.raises(ValueError, match="unpack"):
+                await client.send(unwritable, Meter())
+
+    run(main())
+
+
 def test_slot_of_a_failed_request_is_free() -> None:
     async def main() -> None:
         transport, asked = answering(RequestRefused("no"))

@@ -24,7 +24,7 @@ from strawberry.types.base import StrawberryList, StrawberryOptional
 from strawberry.types.field import StrawberryField
 from strawberry.types.union import StrawberryUnion
 
-from resolvers.schema import NULL_REFUSED
+from resolvers.responses import NULL_REFUSED
 
 # --- aiodataloader: graph/loaders.py subclasses its queue and cache ------------------------------------------------
 

@@ -11,7 +11,7 @@ import pytest
 from graph import errors
 from graph.maintenance.findings import NEVER_MENDED, Code
 from graph.patterns import access_patterns
-from resolvers.schema import ERROR_CODES
+from resolvers.responses import ERROR_CODES
 from resolvers.sdl import compile_model
 from server.settings import all_settings
 from server.view import REFUSAL_CODES

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
+from itertools import repeat
 from typing import Any
 
+import orjson
 import pytest
 from botocore.session import Session
 from botocore.validate import ParamValidator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.expressions import Compare
+from graph.expressions import AllOf, Between, Compare, Condition, Function, value_of, with_values
 from graph.requests import (
     BatchGetItem,
     CreateTable,
@@ -24,11 +27,12 @@ from graph.requests import (
     Scan,
     UpdateTable,
     UpdateTimeToLive,
+    body_of,
     key_attribute,
     key_value,
 )
 from graph.sort import SortRange
-from tests.strategies import DECIMALS
+from tests.strategies import CONDITIONS, DECIMALS
 
 KEY = (("objectId", "CONTAINER_1"), ("relatedObjectId", "CONTAINER_1"))
 OTHER = (("objectId", "CONTAINER_2"), ("relatedObjectId", "CONTAINER_2"))
@@ -103,6 +107,16 @@ REQUESTS = [
         },
         id="consistent-count-of-numbers",
     ),
+    pytest.param(
+        Query("t", None, (("a", "x"), ("b", "x")), Compare("s", ">=", ("S", "x"))),
+        {
+            "TableName": "t",
+            "KeyConditionExpression": "#n0 = :v0 AND #n1 = :v0 AND #n2 >= :v0",
+            "ExpressionAttributeNames": {"#n0": "a", "#n1": "b", "#n2": "s"},
+            "ExpressionAttributeValues": {":v0": {"S": "x"}},
+        },
+        id="query-whose-key-has-one-value-throughout",
+    ),
     pytest.param(Scan("t", 0, 1), {"TableName": "t"}, id="scan-of-one-segment"),
     pytest.param(
         Scan("t", 2, 4, OPERATOR, limit=5, start=KEY, count=True),
@@ -147,6 +161,12 @@ REQUESTS = [
 ]
 
 
+# Few enough that a partition's value is often one of the expressions as well, or of another partition attribute.
+TEXTS = st.sampled_from(["x", "y", 'a "quoted" \\ é\n'])
+NUMBERS = st.sampled_from([Decimal(1), Decimal("1.0")]) | DECIMALS
+VALUES = TEXTS | NUMBERS
+
+
 @pytest.mark.parametrize(("request_", "parameters"), REQUESTS)
 def test_request_is_written_as(request_: Request, parameters: dict[str, Any]) -> None:
     assert request_.parameters() == parameters
@@ -160,6 +180,11 @@ def test_parameters_are_valid_in_the_service_model(request_: Request, parameters
     report = ParamValidator().validate(parameters, shape)
 
     assert not report.has_errors(), report.generate_report()
+
+
+@pytest.mark.parametrize(("request_", "parameters"), REQUESTS)
+def test_body_is_the_parameters_as_json(request_: Request, parameters: dict[str, Any]) -> None:
+    assert orjson.loads(body_of(request_)) == parameters
 
 
 @pytest.mark.parametrize(("request_", "parameters"), REQUESTS)
@@ -178,6 +203,112 @@ def test_equal_requests_are_equal_and_hashable() -> None:
 
     assert {one, same, backward} == {one, backward}
     assert one.parameters() == same.parameters()
+
+
+@given(
+    st.lists(st.tuples(st.text() | TEXTS | DECIMALS, st.text()), min_size=1, max_size=100),
+    st.sampled_from([("a", "b"), ("b",), ("100 %", '"%b"')]),
+    st.booleans(),
+)
+def test_body_of_many_keys_is_the_parameters_as_json(
+    values: list[tuple[str | Decimal, str]], names: tuple[str, ...], consistent: bool
+) -> None:
+    request = BatchGetItem("t", tuple(tuple(zip(names, key, strict=False)) for key in values), consistent)
+
+    assert orjson.loads(body_of(request)) == request.parameters()
+
+
+# --- Queries of one shape -----------------------------------------------------------------------------------------
+
+
+@st.composite
+def queries_of_one_shape(draw: st.DrawFn) -> tuple[Query, Query]:
+    """Draw a Query, and another one with the same shape and other values."""
+    names = draw(st.sampled_from([("a",), ("a", "b"), ("é", "b", "c")]))
+    sort = draw(st.sampled_from(SORTS))
+    shape: dict[str, Any] = draw(
+        st.fixed_dictionaries(
+            {
+                "filter": st.none() | CONDITIONS,
+                "limit": st.none() | st.integers(1, 1000),
+                "descending": st.booleans(),
+                "count": st.booleans(),
+                "consistent": st.booleans(),
+            }
+        )
+    )
+    index = draw(st.none() | st.just("i"))
+
+    def query() -> Query:
+        partition = tuple((name, draw(VALUES)) for name in names)
+        start = draw(st.none() | st.just((*partition, ("s", draw(VALUES)))))
+        values = (value_of(key_attribute(draw(VALUES))) for _ in repeat(None))
+        return Query("t", index, partition, sort and with_values(sort, values), start=start, **shape)
+
+    return query(), query()
+
+
+SORTS: list[Condition | None] = [
+    None,
+    Compare("s", "=", ("S", "")),
+    Function("begins_with", "s", ("S", "")),
+    Between("s", ("S", ""), ("S", "")),
+    AllOf((Compare("s", "=", ("S", "")), Between("t", ("S", ""), ("S", "")))),
+]
+
+
+@given(queries_of_one_shape())
+def test_query_of_another_partition_is_as_if_it_had_been_made_from_the_beginning(both: tuple[Query, Query]) -> None:
+    one, other = both
+
+    derived = one.of(tuple(value for _, value in other.partition), other.start, other.sort)
+
+    assert derived == other
+    assert hash(derived) == hash(other)
+    assert repr(derived) == repr(other)
+    assert derived.parameters() == other.parameters()
+    for query in (one, other, derived, replace(derived, start=None)):
+        assert orjson.loads(query.body()) == query.parameters()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Query("u", None, KEY[:1]),
+        Query("t", "i", KEY[:1]),
+        Query("t", None, OTHER[:1]),
+        Query("t", None, KEY),
+        Query("t", None, KEY[:1], sort=OPERATOR),
+        Query("t", None, KEY[:1], filter=OPERATOR),
+        Query("t", None, KEY[:1], limit=1),
+        Query("t", None, KEY[:1], start=KEY),
+        Query("t", None, KEY[:1], descending=True),
+        Query("t", None, KEY[:1], count=True),
+        Query("t", None, KEY[:1], consistent=True),
+        Scan("t", 0, 1),
+    ],
+)
+def test_queries_that_differ_anywhere_are_not_equal(other: Query) -> None:
+    one = Query("t", None, KEY[:1])
+
+    assert one != other
+    assert len({one, other, one.of(("CONTAINER_1",))}) == 2
+
+
+def test_query_derived_again_and_changed_has_the_rendering_of_what_it_is() -> None:
+    first = Query("t", None, KEY[:1], OPERATOR, limit=5)
+
+    second = replace(first.of(("a",)), limit=7, filter=None).of(("b",)).of(("c",))
+
+    assert second == Query("t", None, (("objectId", "c"),), OPERATOR, limit=7)
+    assert orjson.loads(second.body()) == second.parameters()
+
+
+@pytest.mark.parametrize("values", [(), ("a", "b", "c")])
+@pytest.mark.parametrize("partition", [KEY, KEY[:1]])
+def test_query_takes_as_many_values_as_it_has_partition_attributes(values: Any, partition: Any) -> None:
+    with pytest.raises(ValueError, match=r"values to unpack|zip"):
+        Query("t", None, partition).of(values)
 
 
 def test_key_of_bytes_is_refused() -> None:

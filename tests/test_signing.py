@@ -55,10 +55,13 @@ def test_requests_are_signed_as_botocore_signs_them(
 ) -> None:
     signer = Signer(host, region, service)
 
-    signed = signer.signed(headers, body, keys, moment.timestamp())
+    signing = signer.signing(headers, keys, int(moment.timestamp()))
 
-    wanted = by_botocore(signer, headers, body, keys, moment)
-    assert {**wanted, "host": host} == signed
+    assert list(signing.headers)[-1] == "authorization"
+    for content in (body, body + b"2", body):
+        wanted = by_botocore(signer, headers, content, keys, moment)
+        signed = signing.headers | {"authorization": signing.headers["authorization"] + signing.signature(content)}
+        assert {**wanted, "host": host} == signed
 
 
 def test_the_example_of_aws_has_its_signing_key() -> None:

@@ -72,8 +72,8 @@ async def test_status_and_checksum_are_those_of_the_answer(server: Server, pool:
 
     first, second = await pool.exchange(REQUEST), await pool.exchange(REQUEST)
 
-    assert first == Answer(400, "2745614147", bytearray(b"{}"))
-    assert second == Answer(200, None, bytearray(b"no"))
+    assert first == Answer(400, b"2745614147", b"{}")
+    assert second == Answer(200, None, b"no")
 
 
 @pytest.mark.parametrize(
@@ -183,6 +183,63 @@ async def test_answer_may_take_long_as_long_as_it_comes(server: Server) -> None:
     assert (await pool.exchange(REQUEST)).body == b"{}"
     assert len(pieces) > 4
     pool.close()
+
+
+async def test_silence_is_noticed_in_any_request_of_a_connection(server: Server) -> None:
+    """Though it has but one timer, which was set for an earlier request."""
+    server.acts = [*[say(answer(), pause_secs=0)] * 8, wait(asyncio.Event())]
+    pool = pool_to(server, read_timeout_secs=SILENCE_SECS)
+    loop = asyncio.get_running_loop()
+    for _ in range(8):
+        await pool.exchange(REQUEST)
+        await asyncio.sleep(SILENCE_SECS / 5)
+    began = loop.time()
+
+    with pytest.raises(TimeoutError, match=r"^no answer within 0.2 s$"):
+        await pool.exchange(REQUEST)
+
+    assert SILENCE_SECS * 0.9 < loop.time() - began < SILENCE_SECS * 3
+    assert server.accepted == 1
+
+
+@pytest.mark.parametrize("is_used", [False, True], ids=["fresh", "used"])
+async def test_answer_is_not_waited_for_beyond_the_deadline(server: Server, pool: Pool, is_used: bool) -> None:
+    server.acts = [*[say(answer())] * is_used, wait(asyncio.Event()), say(answer(b"next"))]
+    loop = asyncio.get_running_loop()
+    if is_used:
+        await pool.exchange(REQUEST)
+    deadline = loop.time() + SILENCE_SECS
+
+    with pytest.raises(TimeoutError, match=r"^no answer before the operation's deadline$"):
+        await pool.exchange(REQUEST, deadline)
+
+    assert -0.01 < loop.time() - deadline < SILENCE_SECS
+    await until(lambda: server.closed == 1)
+    assert (await pool.exchange(REQUEST, loop.time() + 5)).body == b"next"
+    assert server.accepted == 2
+
+
+async def test_deadline_of_a_request_is_not_that_of_the_next(server: Server) -> None:
+    pool = pool_to(server)
+    loop = asyncio.get_running_loop()
+    server.acts = [say(answer()), say(b"", answer(), pause_secs=SILENCE_SECS)]
+    await pool.exchange(REQUEST, loop.time() + SILENCE_SECS / 2)
+
+    assert (await pool.exchange(REQUEST, loop.time() + 5)).status == 200
+    assert (await pool.exchange(REQUEST)).status == 200
+    pool.close()
+
+
+async def test_connection_and_its_turn_are_not_waited_for_beyond_the_deadline() -> None:
+    # Nobody speaks TLS there.
+    async with serving() as server:
+        pool = Pool(Address("127.0.0.1", server.port, ssl.create_default_context()), 2)
+        deadline = asyncio.get_running_loop().time() + SILENCE_SECS
+
+        found = await asyncio.gather(*(pool.exchange(REQUEST, deadline) for _ in range(3)), return_exceptions=True)
+
+        assert [type(one) for one in found] == [TimeoutError] * 3
+        assert asyncio.get_running_loop().time() - deadline < SILENCE_SECS
 
 
 async def test_connection_that_is_not_made_is_not_waited_for() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import re
 import ssl
 import subprocess
 import threading
@@ -18,16 +19,19 @@ import pytest
 
 from graph.boto import BotoTransport
 from graph.client import Client, Meter
-from graph.errors import RequestRefused, StoreError, Throttled, TransactionCancelled, Unavailable
+from graph.errors import DeadlineExceeded, RequestRefused, StoreError, Throttled, TransactionCancelled, Unavailable
 from graph.requests import Action, BatchGetItem, DescribeTable, GetItem, PutItems, Query, Request, Scan
 from graph.requests import TransactWriteItems as Transaction
-from graph.wire.endpoint import endpoint_of
+from graph.wire.endpoint import Endpoint, endpoint_of
+from graph.wire.pool import Address
+from graph.wire.signing import Keys, Signer
 from graph.wire.transport import WireTransport
-from tests.wire_server import CLOSE, Server, answer, say, serving
+from tests.wire_server import CLOSE, Server, answer, say, serving, wait
 
 KEYS = ("local", "local")
 REGION = "eu-central-1"
 KEY = (("id", "banana"),)
+SURROGATE = (("id", "\ud800"),)
 GET = GetItem("fruit", KEY)
 WRITE = Transaction((Action("fruit", KEY, {"id": {"S": "banana"}}),), "token")
 
@@ -91,9 +95,82 @@ async def test_request_says_what_dynamodb_wants_to_hear(server: Server, wire: Wi
     assert headers["authorization"].startswith("AWS4-HMAC-SHA256 Credential=local/")
 
 
+@pytest.mark.parametrize(
+    "request_", [GET, BatchGetItem("fruit", (KEY,)), Query("fruit", None, KEY), Scan("fruit", 0, 1), WRITE]
+)
+@pytest.mark.parametrize("report", [False, True], ids=["plain", "with-capacity"])
+async def test_request_is_the_same_whether_it_comes_whole_or_by_its_parameters(
+    server: Server, wire: WireTransport, request_: Request, report: bool
+) -> None:
+    server.acts = [say(answer(b'{"Count": 0, "Responses": {}}'))]
+    asked = request_.parameters() | ({"ReturnConsumedCapacity": "TOTAL"} if report else {})
+
+    await wire(request_.operation, asked)
+    await Client(wire).send(request_, Meter(report_capacity=report))
+
+    by_parameters, whole = (request.split(b"\r\n\r\n", 1) for request in server.requests)
+    assert json.loads(whole[1]) == json.loads(by_parameters[1]) == asked
+    names = [[line.split(b":")[0] for line in head.split(b"\r\n")] for head in (by_parameters[0], whole[0])]
+    assert names[0] == names[1]
+
+
+def test_request_is_signed_for_its_second_and_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    endpoint = Endpoint("http://fruit", Address("fruit", 80), Signer("fruit", REGION), "json", "Target")
+    seconds = iter([1.0, 1.9, 2.0, 2.0, 2.0])
+    monkeypatch.setattr("graph.wire.endpoint.time.time", lambda: next(seconds))
+
+    def sent(keys: Keys, operation: str = "Query") -> tuple[str, str, str]:
+        head = endpoint.request(operation, b"{}", keys).decode()
+        date, scope, signature = re.findall(r"x-amz-date: (\w+)|Credential=([^,]+)|Signature=(\w+)", head)
+        return date[0], scope[1], signature[2]
+
+    one, other = Keys("one", "secret"), Keys("other", "another")
+    found = [sent(one), sent(one), sent(one), sent(other), sent(one, "Scan")]
+
+    assert [date for date, _, _ in found] == ["19700101T000001Z"] * 2 + ["19700101T000002Z"] * 3
+    assert [scope.split("/")[0] for _, scope, _ in found] == ["one", "one", "one", "other", "one"]
+    assert len({signature for _, _, signature in found}) == 4
+
+
+async def test_deadline_ends_a_request_and_frees_its_slot(server: Server, wire: WireTransport) -> None:
+    server.acts = [wait(asyncio.Event()), say(answer())]
+    client, loop = Client(wire, max_in_flight=1), asyncio.get_running_loop()
+    began = loop.time()
+
+    with pytest.raises(DeadlineExceeded) as refused:
+        await client.send(GET, Meter(deadline=began + 0.2))
+
+    assert loop.time() - began < 1
+    assert isinstance(refused.value.__cause__, Unavailable)
+    assert await client.send(GET, Meter(deadline=loop.time() + 5)) == {}
+    assert server.accepted == 2
+
+
+async def test_caller_that_is_cancelled_frees_his_slot(server: Server, wire: WireTransport) -> None:
+    server.acts = [wait(asyncio.Event()), say(answer())]
+    client, meter = Client(wire, max_in_flight=1), Meter()
+    gone, waiting, next_ = (asyncio.ensure_future(client.send(GET, meter)) for _ in range(3))
+    await server.arrived.acquire()
+
+    gone.cancel()
+    waiting.cancel()
+
+    assert await next_ == {}
+    assert gone.cancelled()
+    assert waiting.cancelled()
+    assert meter.requests == [GET, GET]
+
+
 async def test_text_that_is_none_is_refused(server: Server, wire: WireTransport) -> None:
     with pytest.raises(RequestRefused, match="GetItem holds what JSON cannot carry"):
-        await wire("GetItem", GetItem("fruit", (("id", "\ud800"),)).parameters())
+        await wire("GetItem", GetItem("fruit", SURROGATE).parameters())
+    for operation in (
+        GetItem("fruit", SURROGATE),
+        BatchGetItem("fruit", (SURROGATE,)),
+        Query("fruit", None, SURROGATE),
+    ):
+        with pytest.raises(RequestRefused, match=f"{operation.operation} holds what JSON cannot carry"):
+            await Client(wire).send(operation, Meter())
 
     assert server.requests == []
 

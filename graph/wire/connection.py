@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 import httptools
 
@@ -20,40 +19,39 @@ class Broken(ConnectionError):
         self.is_stale = is_stale
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """A whole answer: `crc32` is DynamoDB's own checksum of the body."""
 
     status: int
-    crc32: str | None
-    body: bytearray
+    crc32: bytes | None
+    body: bytes
 
 
 class Connection(asyncio.Protocol):
     """Carries one request after the other; httptools calls its `on_…` methods, and asyncio the others."""
 
     def __init__(self, read_timeout_secs: float) -> None:
+        self.is_open = False
+        """Whether it can carry another request, as far as one can know."""
         self._read_timeout_secs = read_timeout_secs
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
         self._waiter: asyncio.Future[Answer] | None = None
-        self._is_kept = True
         self._is_used = False
         self._is_silent = True
         self._heard = 0.0
-        self._crc32: str | None = None
-        self._body = bytearray()
+        self._deadline: float | None = None
+        self._watch: asyncio.TimerHandle | None = None
+        self._watch_at = 0.0
+        self._crc32: bytes | None = None
+        self._body = b""
+        self._more: list[bytes] = []
 
-    @property
-    def is_open(self) -> bool:
-        """Say whether it can carry another request, as far as one can know."""
-        return self._is_kept and self._transport is not None and not self._transport.is_closing()
-
-    async def exchange(self, request: bytes) -> Answer:
+    async def exchange(self, request: bytes, deadline: float | None = None) -> Answer:
         """Send a request and wait for its answer; who is cancelled meanwhile leaves a closed connection.
 
-        Raises: Broken. TimeoutError when nothing arrives for the read timeout.
+        Raises: Broken. TimeoutError when nothing arrives for the read timeout, and at the deadline.
         """
         if not self.is_open or self._transport is None:
             raise Broken("the connection is closed", is_stale=self._is_used)
@@ -61,33 +59,53 @@ class Connection(asyncio.Protocol):
         self._waiter = waiter
         self._is_silent = True
         self._heard = self._loop.time()
+        self._deadline = deadline
+        self._watch_until(self._limit())
         self._transport.write(request)
-        self._watch = self._loop.call_later(self._read_timeout_secs, self._check)
         try:
             return await waiter
         except BaseException:
             self.close()
             raise
         finally:
-            self._watch.cancel()
             self._waiter = None
 
     def close(self) -> None:
         """Close it at once: what is under way on it is given up."""
-        self._is_kept = False
+        self.is_open = False
         if self._transport is not None:
             self._transport.abort()
 
+    # --- time
+
+    def _limit(self) -> float:
+        limit = self._heard + self._read_timeout_secs
+        return limit if self._deadline is None or self._deadline > limit else self._deadline
+
+    def _watch_until(self, limit: float) -> None:
+        """Look at that time at the latest. One timer serves many requests: it is set anew when it has gone off."""
+        if self._watch is not None:
+            if self._watch_at <= limit:
+                return
+            self._watch.cancel()
+        self._watch_at = limit
+        self._watch = self._loop.call_at(limit, self._check)
+
     def _check(self) -> None:
-        """Fail if nothing came for too long, else look again when that may be: one timer serves a long answer."""
-        left = self._heard + self._read_timeout_secs - self._loop.time()
-        if left > 0:
-            self._watch = self._loop.call_later(left, self._check)
+        """Fail if the time of the request under way is over, else look again when it may be."""
+        self._watch = None
+        if self._waiter is None:
+            return
+        limit = self._limit()
+        if self._loop.time() < limit:
+            self._watch_until(limit)
+        elif limit == self._deadline:
+            self._fail(TimeoutError("no answer before the operation's deadline"))
         else:
             self._fail(TimeoutError(f"no answer within {self._read_timeout_secs:g} s"))
 
     def _fail(self, error: Exception) -> None:
-        self._is_kept = False
+        self.is_open = False
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(error)
 
@@ -95,6 +113,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self.is_open = True
 
     def data_received(self, data: bytes) -> None:
         if self._waiter is None:
@@ -108,7 +127,13 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self._fail(Broken(f"the answer is not HTTP: {error}", is_stale=False))
 
+    def eof_received(self) -> None:
+        # What is closed next is not open any more.
+        self.is_open = False
+
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
         reason = exc or "the connection was closed before the answer's end"
         self._fail(Broken(reason, is_stale=self._is_silent and self._is_used))
 
@@ -116,21 +141,27 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         if self._waiter is None or self._waiter.done():
-            self._is_kept = False
+            self.is_open = False
         self._crc32 = None
-        self._body = bytearray()
+        self._body = b""
+        self._more = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if name.lower() == b"x-amz-crc32":
-            self._crc32 = value.decode("latin-1")
+        # By its length first: of the names that DynamoDB sends hardly another one has it.
+        if len(name) == 11 and name.lower() == b"x-amz-crc32":
+            self._crc32 = value
 
     def on_body(self, body: bytes) -> None:
-        self._body += body
+        if self._body:
+            self._more.append(body)
+        else:
+            self._body = body
 
     def on_message_complete(self) -> None:
         status = self._parser.get_status_code()
         # Below 200 another answer follows.
         if status >= 200 and self._waiter is not None and not self._waiter.done():
-            self._is_kept = self._is_kept and self._parser.should_keep_alive()
+            self.is_open = self.is_open and self._parser.should_keep_alive()
             self._is_used = True
-            self._waiter.set_result(Answer(status, self._crc32, self._body))
+            body = b"".join((self._body, *self._more)) if self._more else self._body
+            self._waiter.set_result(Answer(status, self._crc32, body))

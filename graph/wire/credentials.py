@@ -37,14 +37,18 @@ class Credentials:
         self._fresh_until = 0.0
         self._refresh: Future[None] | None = None
 
+    def ready(self) -> Keys | None:
+        """Give the keys if they were looked at a short time ago."""
+        return self._keys if time.monotonic() < self._fresh_until else None
+
     async def keys(self) -> Keys:
         """Give the keys, waiting for new ones only when the old are about to end.
 
         Raises: AccessRefused when there are none. Unavailable when whoever gives them cannot be reached.
         """
+        if ready := self.ready():
+            return ready
         now = time.monotonic()
-        if self._keys is not None and now < self._fresh_until:
-            return self._keys
         if self._is_due():
             refresh = self._refreshing()
             if self._keys is None or self._is_due(MANDATORY_SECS):

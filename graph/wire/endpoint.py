@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ssl
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,29 +12,43 @@ from botocore.utils import get_environ_proxies
 
 from graph.boto import BotoTransport
 from graph.wire.pool import Address
-from graph.wire.signing import Keys, Signer
+from graph.wire.signing import Keys, Signer, Signing
 
 PORTS = {"https": 443, "http": 80}
 
 
-@dataclass(frozen=True, slots=True)
 class Endpoint:
     """One host that speaks DynamoDB's API."""
 
-    url: str
-    address: Address
-    signer: Signer
-    content_type: str
-    target: str
+    def __init__(self, url: str, address: Address, signer: Signer, content_type: str, target: str) -> None:
+        self.url = url
+        self.address = address
+        self.signer = signer
+        self._content_type = content_type
+        self._target = target
+        self._prepared: dict[str, tuple[int, Keys, Signing, bytes]] = {}
+        """Of each operation: for which second and keys it is prepared, how to sign it, and how its head begins."""
+
+    def headers(self, operation: str) -> dict[str, str]:
+        """Give the headers that say what is asked for."""
+        return {"content-type": self._content_type, "x-amz-target": f"{self._target}.{operation}"}
 
     def request(self, operation: str, body: bytes, keys: Keys) -> bytes:
         """Write a signed request as it goes over the connection."""
-        headers = {"content-type": self.content_type, "x-amz-target": f"{self.target}.{operation}"}
-        signed = self.signer.signed(headers, body, keys, time.time())
-        lines = "".join([f"{name}: {value}\r\n" for name, value in signed.items()])
+        now = int(time.time())
+        prepared = self._prepared.get(operation)
+        if prepared is None or prepared[0] != now or prepared[1] is not keys:
+            prepared = self._prepared[operation] = now, keys, *self._prepare(operation, keys, now)
+        _, _, signing, head = prepared
+        return b"%b%b\r\ncontent-length: %d\r\n\r\n%b" % (head, signing.signature(body).encode(), len(body), body)
+
+    def _prepare(self, operation: str, keys: Keys, now: int) -> tuple[Signing, bytes]:
+        signing = self.signer.signing(self.headers(operation), keys, now)
+        # The authorization comes last and without its signature, which is to follow.
         # identity: DynamoDB's checksum would be that of the compressed bytes.
-        head = f"POST / HTTP/1.1\r\n{lines}accept-encoding: identity\r\ncontent-length: {len(body)}\r\n\r\n"
-        return head.encode() + body
+        headers = {"accept-encoding": "identity", **signing.headers}
+        lines = [f"{name}: {value}" for name, value in headers.items()]
+        return signing, "\r\n".join(["POST / HTTP/1.1", *lines]).encode()
 
 
 def endpoint_of(boto: BotoTransport) -> Endpoint | None:

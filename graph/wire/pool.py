@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from graph.boto import CONNECT_TIMEOUT_SECS, READ_TIMEOUT_SECS
+from graph.slots import Slots
 from graph.wire.connection import Answer, Broken, Connection
 
 MAX_CONNECTS = 4
@@ -30,8 +31,8 @@ class Pool:
 
     def __init__(self, address: Address, size: int) -> None:
         self._address = address
-        self._slots = asyncio.Semaphore(size)
-        self._connects = asyncio.Semaphore(MAX_CONNECTS)
+        self._slots = Slots(size)
+        self._connects = Slots(MAX_CONNECTS)
         self._idle: list[Connection] = []
         self._is_closed = False
         self._end = self._until_the_loop_ends()
@@ -48,27 +49,30 @@ class Pool:
             self.close()
             await asyncio.sleep(0)
 
-    async def exchange(self, request: bytes) -> Answer:
+    async def exchange(self, request: bytes, deadline: float | None = None) -> Answer:
         """Send a request; where a connection had died while it was idle, once more over a new one.
 
         Raises: OSError, of which TimeoutError and Broken are kinds.
         """
-        async with self._slots:
+        if not self._slots.take():
+            await self._slots.turn(None, deadline)
+        try:
+            connection = self._idle_one() or await self._connected(deadline)
             try:
-                return await self._use(self._idle_one() or await self._connected(), request)
+                answer = await connection.exchange(request, deadline)
             except Broken as broken:
                 if not broken.is_stale:
                     raise
-            # The other idle ones may be dead as well.
-            return await self._use(await self._connected(is_new=True), request)
-
-    async def _use(self, connection: Connection, request: bytes) -> Answer:
-        answer = await connection.exchange(request)
-        if self._is_closed or not connection.is_open:
-            connection.close()
-        else:
-            self._idle.append(connection)
-        return answer
+                # The other idle ones may be dead as well.
+                connection = await self._connected(deadline, is_new=True)
+                answer = await connection.exchange(request, deadline)
+            if self._is_closed or not connection.is_open:
+                connection.close()
+            else:
+                self._idle.append(connection)
+            return answer
+        finally:
+            self._slots.free()
 
     def _idle_one(self) -> Connection | None:
         while self._idle:
@@ -77,10 +81,17 @@ class Pool:
                 return connection
         return None
 
-    async def _connected(self, *, is_new: bool = False) -> Connection:
-        async with self._connects:
+    async def _connected(self, deadline: float | None, *, is_new: bool = False) -> Connection:
+        if not self._connects.take():
+            await self._connects.turn(None, deadline)
+        try:
             # While we waited for our turn another request may have left its connection.
-            return (None if is_new else self._idle_one()) or await self._connect()
+            if not is_new and (connection := self._idle_one()):
+                return connection
+            async with asyncio.timeout_at(deadline):
+                return await self._connect()
+        finally:
+            self._connects.free()
 
     async def _connect(self) -> Connection:
         address = self._address

@@ -21,6 +21,25 @@ class Keys:
     token: str | None = None
 
 
+class Signing:
+    """Everything of a signature but what the body adds: good for one second, for all requests with equal headers.
+
+    `headers` are those given and those that sign, all names in lower case; only `authorization` lacks its signature.
+    """
+
+    def __init__(self, headers: dict[str, str], canonical: str, text: str, key: bytes) -> None:
+        self.headers = headers
+        self._canonical = hashlib.sha256(canonical.encode())
+        self._text = hmac.new(key, text.encode(), "sha256")
+
+    def signature(self, body: bytes) -> str:
+        """Sign a body."""
+        canonical, text = self._canonical.copy(), self._text.copy()
+        canonical.update(hashlib.sha256(body).hexdigest().encode())
+        text.update(canonical.hexdigest().encode())
+        return text.hexdigest()
+
+
 @dataclass(frozen=True, slots=True)
 class Signer:
     """Signs requests to one host for a service in a region."""
@@ -29,12 +48,12 @@ class Signer:
     region: str
     service: str = "dynamodb"
 
-    def signed(self, headers: Mapping[str, str], body: bytes, keys: Keys, now: float) -> dict[str, str]:
-        """Give the headers of a request with those that sign it, all names in lower case; `now` is seconds since 1970.
+    def signing(self, headers: Mapping[str, str], keys: Keys, second: int) -> Signing:
+        """Prepare the signatures of requests with these headers, in a second since 1970.
 
         Source: AWS, "Create a signed AWS API request".
         """
-        moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
+        moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
         day = moment[:8]
         signed = {"host": self.host, **headers, "x-amz-date": moment}
         if keys.token:
@@ -42,14 +61,12 @@ class Signer:
         names = sorted(signed)
         listed = ";".join(names)
         lines = "\n".join([f"{name}:{' '.join(signed[name].split())}" for name in names])
-        canonical = f"POST\n/\n\n{lines}\n\n{listed}\n{hashlib.sha256(body).hexdigest()}"
         scope = f"{day}/{self.region}/{self.service}/aws4_request"
-        text = f"{ALGORITHM}\n{moment}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
-        signature = _hmac(signing_key(keys.secret_key, day, self.region, self.service), text).hex()
         signed["authorization"] = (
-            f"{ALGORITHM} Credential={keys.access_key}/{scope}, SignedHeaders={listed}, Signature={signature}"
+            f"{ALGORITHM} Credential={keys.access_key}/{scope}, SignedHeaders={listed}, Signature="
         )
-        return signed
+        key = signing_key(keys.secret_key, day, self.region, self.service)
+        return Signing(signed, f"POST\n/\n\n{lines}\n\n{listed}\n", f"{ALGORITHM}\n{moment}\n{scope}\n", key)
 
 
 # The key changes once a day and with the credentials: a few are worth keeping, for a change under way.
@@ -58,9 +75,5 @@ def signing_key(secret_key: str, day: str, region: str, service: str) -> bytes:
     """Derive the key that signs a day's requests to a service in a region."""
     key = f"AWS4{secret_key}".encode()
     for part in (day, region, service, "aws4_request"):
-        key = _hmac(key, part)
+        key = hmac.digest(key, part.encode(), "sha256")
     return key
-
-
-def _hmac(key: bytes, text: str) -> bytes:
-    return hmac.digest(key, text.encode(), "sha256")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -12,6 +13,7 @@ from graph.boto import BotoTransport
 from graph.client import Response
 from graph.codec import parse_body
 from graph.errors import RequestRefused, StoreError
+from graph.requests import Request, body_of
 from graph.wire.connection import Answer
 from graph.wire.credentials import Credentials
 from graph.wire.endpoint import Endpoint, endpoint_of
@@ -19,6 +21,9 @@ from graph.wire.pool import Pool
 
 # Each may be sent a second time where its connection had died: a read changes nothing, a transaction has its token.
 OPERATIONS = frozenset({"GetItem", "BatchGetItem", "Query", "Scan", "TransactWriteItems"})
+
+CONNECTIONS = 128
+"""Enough to use up a processor at 5 ms a request; `benchmarks/README.md`, "Ways to DynamoDB"."""
 
 TEXT_OF_A_PAGE = 200
 """How much is told of an error that is not DynamoDB's: the page of a proxy."""
@@ -31,7 +36,7 @@ class WireTransport:
         self,
         endpoint_url: str | None = None,
         region: str | None = None,
-        connections: int = 16,
+        connections: int = CONNECTIONS,
         *,
         credentials: tuple[str, str] | None = None,
     ) -> None:
@@ -41,31 +46,43 @@ class WireTransport:
         self._credentials = Credentials(self._boto.session.get_credentials())
         self._connections = connections
         self._pools: dict[asyncio.AbstractEventLoop, Pool] = {}
+        self.carried = frozenset() if self._endpoint is None else OPERATIONS
 
     async def __call__(self, operation: str, parameters: dict[str, Any]) -> Response:
-        """Send one request. Raises StoreError."""
-        endpoint = self._endpoint
-        if endpoint is None or operation not in OPERATIONS:
+        """Send one request, given by its parameters. Raises StoreError."""
+        if operation not in self.carried:
             return await self._boto(operation, parameters)
+        body = _written(operation, lambda: orjson.dumps(parameters))
+        answer = await self._exchange(operation, body)
+        return read_answer(operation, answer, lambda: parameters)
+
+    async def carry(self, request: Request, deadline: float | None, *, report_capacity: bool) -> Response:
+        """Send one request. Raises StoreError: Unavailable at the deadline."""
+        operation = request.operation
+        body = _written(operation, lambda: body_of(request))
+        if report_capacity:
+            body = body[:-1] + b',"ReturnConsumedCapacity":"TOTAL"}'
+        answer = await self._exchange(operation, body, deadline)
+        return read_answer(operation, answer, request.parameters)
+
+    async def _exchange(self, operation: str, body: bytes, deadline: float | None = None) -> Answer:
+        endpoint = self._endpoint
+        assert endpoint is not None, "what is carried has somewhere to go"
         try:
-            body = orjson.dumps(parameters)
-        except orjson.JSONEncodeError as error:
-            raise RequestRefused(f"{operation} holds what JSON cannot carry: {error}") from error
-        keys = await self._credentials.keys()
-        pool = await self._pool(endpoint)
-        try:
-            answer = await pool.exchange(endpoint.request(operation, body, keys))
+            keys = self._credentials.ready()
+            if keys is None:
+                async with asyncio.timeout_at(deadline):
+                    keys = await self._credentials.keys()
+            pool = self._pools.get(asyncio.get_running_loop()) or await self._open_pool(endpoint)
+            return await pool.exchange(endpoint.request(operation, body, keys), deadline)
         except OSError as error:
             raise unreachable(f"{endpoint.url}: {error}") from error
-        return read_answer(operation, answer, parameters)
 
-    async def _pool(self, endpoint: Endpoint) -> Pool:
+    async def _open_pool(self, endpoint: Endpoint) -> Pool:
         loop = asyncio.get_running_loop()
-        pool = self._pools.get(loop)
-        if pool is None:
-            self._pools = {loop: pool for loop, pool in self._pools.items() if not loop.is_closed()}
-            pool = self._pools[loop] = Pool(endpoint.address, self._connections)
-            await pool.open()
+        self._pools = {loop: pool for loop, pool in self._pools.items() if not loop.is_closed()}
+        pool = self._pools[loop] = Pool(endpoint.address, self._connections)
+        await pool.open()
         return pool
 
     def close(self) -> None:
@@ -76,13 +93,20 @@ class WireTransport:
         self._boto.close()
 
 
-def read_answer(operation: str, answer: Answer, parameters: dict[str, Any]) -> Response:
+def _written(operation: str, write: Callable[[], bytes]) -> bytes:
+    try:
+        return write()
+    except orjson.JSONEncodeError as error:
+        raise RequestRefused(f"{operation} holds what JSON cannot carry: {error}") from error
+
+
+def read_answer(operation: str, answer: Answer, parameters: Callable[[], dict[str, Any]]) -> Response:
     """Give the response that an answer holds.
 
     Raises: StoreError: Unavailable for an answer that is damaged, and the error that it tells of.
     """
     if answer.status >= 300:
-        raise _error(answer, parameters)
+        raise _error(answer, parameters())
     try:
         response = parse_body(answer.body, answer.crc32)
     except ValueError as error:

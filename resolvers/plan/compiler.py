@@ -10,6 +10,9 @@ from graphql import (
     GraphQLNamedType,
     GraphQLObjectType,
     GraphQLSchema,
+    TypeInfo,
+    TypeInfoVisitor,
+    ValueNode,
     Visitor,
     get_named_type,
     is_abstract_type,
@@ -17,12 +20,14 @@ from graphql import (
     visit,
 )
 
+from graph.direct import Direct
 from graph.lookups import Needs
 from graph.model import Find, ItemType, Model, Relationship
 from graph.reads import Asked
 from resolvers import meanings
 from resolvers.fields import ResolverField, ValueField
 from resolvers.meanings import Attribute, Entry, GlobalId, Lookup, Meaning, Part, Reference, ToMany, ToOne
+from resolvers.node import PAGE_FIELDS
 from resolvers.plan.arguments import Arguments
 from resolvers.plan.connections import (
     cursor_leaf,
@@ -39,7 +44,7 @@ from resolvers.plan.failures import Step
 from resolvers.plan.items import attribute_leaf, attribute_read, id_leaf, reference_read, to_one_read
 from resolvers.plan.objects import Nodes, Selection
 from resolvers.plan.pages import Wanted, find_read, to_many_read
-from resolvers.plan.roots import LookupRead, Selections, call_read, value_leaf, value_read
+from resolvers.plan.roots import Companions, LookupRead, Selections, call_read, value_leaf, value_read
 from resolvers.plan.run import Branch, Leaf, Run
 from resolvers.plan.values import Leaves
 from resolvers.plan.written import Read, Write, Written, branch_of, is_leaf, objects_of
@@ -55,7 +60,7 @@ class Compiler:
         self._model = model
         self._collector = collector
         self._selections = Selections(collector.fragments, model.possible)
-        self._inverses = _selected_to_one(collector)
+        self._inverses = _selected(schema, collector)
 
     # --- the root ---
 
@@ -85,15 +90,36 @@ class Compiler:
         meaning = self._meaning(type_, details)
         assert isinstance(meaning, Lookup)
         asked = [(Arguments(definition, fields[name][0].node), _nodes(fields[name]), name) for name in names]
-        read = LookupRead(meaning.item, meaning.arguments, asked, self._selections)
+        direct, companions = Direct.of(self._model, meaning.item), self._companions(definition, details)
+        read = LookupRead(meaning, asked, self._selections, direct, companions)
         written = self._written(definition, type_, details)
 
         async def branch(run: Run, batch: Any) -> list[Any]:
-            found, _ = await read(run, batch)
+            found, layout = await read(run, batch)
             run.failures.time += 1
-            return await written.write(run, found, lambda number: ((type_.name, names[number]),))
+            return await written.write(run, found, lambda number: ((type_.name, names[number]),), layout)
 
         return branch
+
+    def _companions(self, definition: GraphQLField, details: Details) -> Companions:
+        """List the relationships that are selected without any argument but `first`."""
+        item = _object(definition)
+        asked: list[tuple[Relationship, ValueNode | None]] = []
+        for found in self._collector.below(item, details).values():
+            meaning = self._meaning(item, found)
+            if not isinstance(meaning, (ToOne, ToMany)):
+                continue
+            for one in found:
+                arguments = {argument.name.value: argument.value for argument in one.node.arguments or ()}
+                first = arguments.pop("first", None)
+                field = item.fields[one.node.name.value]
+                if not arguments and (isinstance(meaning, ToOne) or self._reads_page(field, [one])):
+                    asked.append((meaning.relationship, first))
+        return Companions(asked)
+
+    def _reads_page(self, field: GraphQLField, details: Details) -> bool:
+        fields = self._collector.below(_object(field), details).values()
+        return any(one[0].node.name.value in PAGE_FIELDS for one in fields)
 
     # --- any type ---
 
@@ -244,6 +270,9 @@ class Compiler:
         return field, definition
 
     def _meaning(self, type_: GraphQLObjectType, details: Details) -> Meaning | None:
+        """Say what a field stands for; nothing of `__typename`."""
+        if details[0].node.name.value.startswith("__"):
+            return None
         return self._field(type_, details)[0].meaning
 
 
@@ -292,14 +321,16 @@ def _likeness(details: Details) -> str:
     return "\n".join([details[0].node.name.value, *sets])
 
 
-def _selected_to_one(collector: Collector) -> frozenset[str]:
-    """List the names of all fields that are selected anywhere: an inverse that is not among them need not be known."""
+def _selected(schema: GraphQLSchema, collector: Collector) -> frozenset[str]:
+    """List the names of the fields that are selected below the root: an inverse not among them need not be known."""
     names: set[str] = set()
+    types = TypeInfo(schema)
 
     class Names(Visitor):
         def enter_field(self, node: FieldNode, *_: Any) -> None:
-            names.add(node.name.value)
+            if types.get_parent_type() is not schema.query_type:
+                names.add(node.name.value)
 
     for node in (collector.definition, *collector.fragments.values()):
-        visit(node, Names())
+        visit(node, TypeInfoVisitor(types, Names()))
     return frozenset(names)

@@ -55,8 +55,8 @@ class _Survey(Visitor):
 
 
 @dataclass(frozen=True)
-class Operation:
-    """One operation of a document, as far as its variables leave it open."""
+class Surveyed:
+    """One operation of a document, looked through once."""
 
     document: DocumentNode
     definition: OperationDefinitionNode
@@ -68,7 +68,7 @@ class Operation:
     """Whether it says @defer or @stream somewhere."""
 
 
-def survey(document: DocumentNode, definition: OperationDefinitionNode) -> Operation:
+def survey(document: DocumentNode, definition: OperationDefinitionNode) -> Surveyed:
     """Look through an operation once."""
     fragments = [node for node in document.definitions if isinstance(node, FragmentDefinitionNode)]
     found = _Survey()
@@ -76,7 +76,7 @@ def survey(document: DocumentNode, definition: OperationDefinitionNode) -> Opera
     for node in nodes:
         visit(node, found)
     is_query = definition.operation is OperationType.QUERY
-    return Operation(document, definition, tuple(found.deciding), is_query and found.is_plain, _is_incremental(nodes))
+    return Surveyed(document, definition, tuple(found.deciding), is_query and found.is_plain, _is_incremental(nodes))
 
 
 def _is_incremental(nodes: list[Node]) -> bool:
@@ -95,7 +95,7 @@ def _is_incremental(nodes: list[Node]) -> bool:
 class Collector:
     """Collects the fields of selections for concrete types, with the variables that decide about them."""
 
-    def __init__(self, schema: GraphQLSchema, operation: Operation, variables: VariableValues) -> None:
+    def __init__(self, schema: GraphQLSchema, operation: Surveyed, variables: VariableValues) -> None:
         self.schema = schema
         self.definition = operation.definition
         self.fragments = {

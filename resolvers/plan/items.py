@@ -8,13 +8,13 @@ from typing import Any
 from graph import reads
 from graph.columns import Column, column
 from graph.entity import Entity
-from graph.levels import Named, Outcome, Way, Ways, load_each, one_by_one, starts
+from graph.levels import Follow, Named, Outcome, Way, Ways, load_each, one_by_one, starts
 from graph.lookups import Needs
 from graph.model import Field, Layout, Model, Relationship
 from graph.requests import Item
 from graph.rows import Rows
 from graph.shapes import named_key
-from resolvers.node import write_id
+from resolvers.node import write_ids
 from resolvers.plan.failures import Step
 from resolvers.plan.objects import Items, below
 from resolvers.plan.run import Leaf, Run
@@ -55,8 +55,7 @@ def id_leaf(leaves: Leaves, step: Step) -> Leaf:
     """Make the leaf of global ids."""
 
     def leaf(run: Run, batch: Items) -> list[Any]:
-        ids = [write_id(batch.rows.entity(number)) for number in range(len(batch))]
-        return leaves.write(run, ids, below(batch.at, step))
+        return leaves.write(run, write_ids(batch.rows), below(batch.at, step))
 
     return leaf
 
@@ -72,20 +71,18 @@ def reference_read(model: Model, field: Field, needs: Needs) -> Read:
             spelt[rows.layout.name] = None if key is None else Named(key, needs)
         named = None if rows.layout is None else spelt[rows.layout.name]
         if named is not None and rows.wires and all(rows.wires):
-            loaded = await _load_spelt(run, named, rows, field.name)
-            if loaded is not None:
-                return loaded, named.named.layout
+            spelt_nodes = await named.nodes(run.operation, rows.wires, _named_by(rows, field.name))
+            if spelt_nodes is not None:
+                return spelt_nodes, named.named.layout
         nodes = [_reference(rows, number, field) for number in range(len(rows))]
         return await load_each(run.operation, nodes, needs), None
 
     return read
 
 
-async def _load_spelt(run: Run, named: Named, rows: Rows, field_name: str) -> list[Outcome] | None:
-    """Load the nodes whose keys the items spell; None where nothing of them need be loaded, or they do not."""
-    first = rows.entity(0).end(field_name)
-    keys = named.named.keys(rows.wires) if first is not None and named.lacks(first) else None
-    return None if keys is None else await named.load(run.operation, keys)
+def _named_by(rows: Rows, field: str) -> Entity | None:
+    """Give the node that the first item names."""
+    return rows.entity(0).end(field)
 
 
 def _reference(rows: Rows, number: int, field: Field) -> Outcome:
@@ -104,12 +101,15 @@ def to_one_read(relationship: Relationship, needs: Needs) -> Read:
     ways = Ways(relationship)
     named: dict[int, Named] = {}
 
+    def follow(run: Run, rows: Rows) -> Follow:
+        return lambda number: reads.one(run.operation, relationship, rows.entity(number), needs)
+
     async def read(run: Run, batch: Items) -> Found:
         operation, rows = run.operation, batch.rows
         found: list[Outcome] = [None] * len(rows)
         plain = ways.of(operation, rows)
         if plain is None or (way := plain[0]).end is None or operation.inverses:
-            outcomes = await one_by_one(range(len(rows)), lambda number: _one(run, relationship, rows, number, needs))
+            outcomes = await one_by_one(operation, range(len(rows)), follow(run, rows))
             return [outcomes[number] for number in range(len(rows))], None
         assert way.end is not None
         loads = named.setdefault(id(way), Named(way.end, needs))
@@ -122,7 +122,7 @@ def to_one_read(relationship: Relationship, needs: Needs) -> Read:
                 found[number] = start if isinstance(start, Exception) else None
                 rest.discard(number)
         loaded = await _nodes(run, way, loads, [item for _, item in spelt])
-        outcomes = await one_by_one(sorted(rest), lambda number: _one(run, relationship, rows, number, needs))
+        outcomes = await one_by_one(operation, sorted(rest), follow(run, rows))
         for (number, _), node in zip(spelt, loaded, strict=True):
             found[number] = node
         for number, node in outcomes.items():
@@ -130,10 +130,6 @@ def to_one_read(relationship: Relationship, needs: Needs) -> Read:
         return found, way.end.layout
 
     return read
-
-
-async def _one(run: Run, relationship: Relationship, rows: Rows, number: int, needs: Needs) -> Entity | None:
-    return await reads.one(run.operation, relationship, rows.entity(number), needs)
 
 
 async def _first_items(run: Run, way: Way, partitions: Sequence[str]) -> list[Any]:
@@ -152,10 +148,9 @@ async def _nodes(run: Run, way: Way, named: Named, items: Sequence[Item]) -> lis
     layout = way.source.range.layouts[0]
     rows = Rows(run.operation.model, run.operation.model.items[layout.type_name], layout, items)
     field = way.relationship.end or ""
-    first = rows.entity(0).end(field)
-    keys = named.named.keys(items) if first is not None and named.lacks(first) else None
-    if keys is not None:
-        return await named.load(run.operation, keys)
+    nodes = await named.nodes(run.operation, items, _named_by(rows, field))
+    if nodes is not None:
+        return nodes
     return await load_each(run.operation, [_end(rows, number, field) for number in range(len(rows))], named.needs)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from graph.columns import Loose
 from graph.entity import Entity
 from graph.model import Layout, Model
-from graph.rows import NOTHING, Rows
+from graph.rows import NOTHING, KeyOnly, Rows
 from resolvers.plan.failures import At, Failed, Step
 from resolvers.plan.run import Batch, Branch, Leaf, Run, write_rows
 
@@ -66,6 +66,28 @@ def below(at: At, step: Step) -> At:
     return lambda number: (*at(number), step)
 
 
+async def side_by_side(run: Run, work: list[Coroutine[Any, Any, list[Any]]]) -> list[list[Any]]:
+    """Await all of these; the requests of one that goes alone wait for nobody."""
+    if len(work) == 1:
+        return [await work[0]]
+    if not work:
+        return []
+    operation = run.operation
+    operation.hands += len(work) - 1
+    left = len(work)
+
+    async def counted(one: Coroutine[Any, Any, list[Any]]) -> list[Any]:
+        nonlocal left
+        try:
+            return await one
+        finally:
+            left -= 1
+            # The last one goes on for all.
+            operation.hands -= left > 0
+
+    return await asyncio.gather(*[counted(one) for one in work])
+
+
 class Selection:
     """What is selected of objects of one type."""
 
@@ -91,11 +113,7 @@ class Selection:
         return write_rows(self._names, columns, len(batch))
 
     async def _read(self, run: Run, batch: Batch, columns: list[list[Any]]) -> None:
-        if len(self._branches) == 1:
-            ((place, branch),) = self._branches
-            columns[place] = await branch(run, batch)
-            return
-        found = await asyncio.gather(*[branch(run, batch) for _, branch in self._branches])
+        found = await side_by_side(run, [branch(run, batch) for _, branch in self._branches])
         for (place, _), column in zip(self._branches, found, strict=True):
             columns[place] = column
 
@@ -120,6 +138,10 @@ def spread(column: list[Any], numbers: Sequence[int], size: int) -> list[Any]:
     return Loose(wide) if type(column) is Loose else wide
 
 
+AS_ITEMS = ({dict}, {KeyOnly})
+"""What all that was found may be, to be read as it is."""
+
+
 class Nodes:
     """The selection below a field that leads to items: of one type, or of each that may stand there."""
 
@@ -130,14 +152,13 @@ class Nodes:
 
     async def write(self, run: Run, found: Sequence[Any], at: At, layout: Layout | None = None) -> list[Any]:
         """Write what was found: items of a layout, entities, None, or exceptions, which stay as they are."""
-        if layout is not None and found and set(map(type, found)) == {dict}:
+        if layout is not None and found and set(map(type, found)) in AS_ITEMS:
             rows = Rows(self._model, self._model.items[layout.type_name], layout, found)
             return await self._of(layout.type_name).run(run, Items(rows, at))
         written: list[Any] = [one if one is None or isinstance(one, (Exception, Failed)) else None for one in found]
         groups = list(by_type(self._model, found, layout).items())
-        results = await asyncio.gather(
-            *[self._of(name).run(run, Items(rows, some(at, numbers))) for name, (numbers, rows) in groups]
-        )
+        work = [self._of(name).run(run, Items(rows, some(at, numbers))) for name, (numbers, rows) in groups]
+        results = await side_by_side(run, work)
         for (_, (numbers, _)), result in zip(groups, results, strict=True):
             for number, row in zip(numbers, result, strict=True):
                 written[number] = row

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,12 +17,11 @@ from graph.loaders import Operation
 from graph.model import Find, Relationship
 from graph.paging import PageArguments
 from graph.reads import Asked
-from graph.requests import Item, ItemKey
 from graph.rows import Rows
 from resolvers.connection import is_descending, page_arguments, plain
 from resolvers.filters import read_arguments, read_where
 from resolvers.plan.arguments import Arguments
-from resolvers.plan.connections import Page
+from resolvers.plan.connections import Page, as_entity
 from resolvers.plan.objects import Items
 from resolvers.plan.run import Run
 from resolvers.plan.written import Found, Read
@@ -55,7 +54,8 @@ def find_read(find: Find, arguments: Arguments, wanted: Wanted) -> Read:
             descending=is_descending(given, default=find.descending),
             in_all=plain(given.get("match")) == "ALL",
         )
-        return [await reads.connection(run.operation, find, None, page_arguments(given), asked)], None
+        with run.operation.several(1):
+            return [await reads.connection(run.operation, find, None, page_arguments(given), asked)], None
 
     return read
 
@@ -95,7 +95,7 @@ class _Reader:
             pages = await self._plain(operation, rows, *plain, size, arguments.last is not None, asked, found)
         rest = [number for number, one in enumerate(found) if one is None and number not in pages]
         follow = partial(self._one, operation, rows, arguments, asked)
-        for number, outcome in (await one_by_one(rest, follow)).items():
+        for number, outcome in (await one_by_one(operation, rest, follow)).items():
             found[number] = outcome
         for number, page in pages.items():
             found[number] = found[number] or page
@@ -181,25 +181,21 @@ class _Reader:
         self, operation: Operation, way: Way, named: Named, edges: Sequence[Any], asked: Asked
     ) -> list[Any]:
         layout, end = way.source.range.layouts[0], self._relationship.end or ""
-        items: list[Item] = [edge for edge in edges if not isinstance(edge, Entity)]
-        keys: list[ItemKey] | None = None
-        if len(items) == len(edges) and asked.wants_nodes:
-            first = Rows(operation.model, operation.model.items[layout.type_name], layout, items[:1]).entity(0).end(end)
-            keys = named.named.keys(items) if first is not None and named.lacks(first) else None
-        if keys is not None:
-            return await named.load(operation, keys)
         type_ = operation.model.items[layout.type_name]
         entities = {place: edge for place, edge in enumerate(edges) if isinstance(edge, Entity)}
         rows = Rows(operation.model, type_, layout, edges, entities)
+        if not entities and asked.wants_nodes:
+            found = await named.nodes(operation, edges, rows.entity(0).end(end))
+            if found is not None:
+                return found
         nodes = [_end(rows, place, end) for place in range(len(edges))]
         return await load_each(operation, nodes, asked.needs) if asked.wants_nodes else nodes
 
     def _prime(self, operation: Operation, parent: Entity, page: Page) -> None:
-        for place, node in enumerate(page.nodes):
-            if node is not None:
-                entity = page.edge(place, operation.model).node
-                if entity is not None:
-                    prime_inverses(operation, self._relationship, parent, entity)
+        for node in page.nodes:
+            entity = as_entity(operation.model, node, page.node_layout)
+            if entity is not None:
+                prime_inverses(operation, self._relationship, parent, entity)
 
 
 def _end(rows: Rows, number: int, field: str) -> Any:
@@ -224,6 +220,3 @@ def _name(relationship: Relationship, rows: Rows, number: int, asked: Asked) -> 
     node = rows.entity(number)
     identity = (relationship.source, relationship.name, *(node.at(path) for path in relationship.needs))
     return fingerprint(*identity, asked.where, asked.descending, asked.in_all)
-
-
-Compile = Callable[[str], Any]

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from graphql import ExecutionResult, GraphQLSchema
 from graphql.execution.values import VariableValues
 
-from graph.loaders import Operation as GraphOperation
+from graph.loaders import Operation
 from graph.model import Model
 from resolvers.plan.compiler import Compiler
-from resolvers.plan.document import Collector, Operation
+from resolvers.plan.document import Collector, Surveyed
 from resolvers.plan.failures import first
-from resolvers.plan.objects import Objects
+from resolvers.plan.objects import Objects, side_by_side
 from resolvers.plan.run import Run
 
 
 class Plan:
     """Executes one operation again and again."""
 
-    def __init__(self, schema: GraphQLSchema, model: Model, operation: Operation, variables: VariableValues) -> None:
+    def __init__(self, schema: GraphQLSchema, model: Model, operation: Surveyed, variables: VariableValues) -> None:
         self._collector = Collector(schema, operation, variables)
         self._names, self._branches, self._leaves = Compiler(schema, model, self._collector).roots()
 
-    async def execute(self, operation: GraphOperation, variables: VariableValues) -> ExecutionResult:
+    async def execute(self, operation: Operation, variables: VariableValues) -> ExecutionResult:
         """Run the plan; whatever goes wrong is in the result."""
         run = Run(operation, variables)
         root = Objects([None], lambda _: ())
         values: dict[str, Any] = {name: leaf(run, root)[0] for name, leaf in self._leaves.items()}
-        if len(self._branches) == 1:
-            ((names, branch),) = self._branches
-            found = [await branch(run, root)]
-        else:
-            found = await asyncio.gather(*[branch(run, root) for _, branch in self._branches])
+        operation.hands = 1
+        found = await side_by_side(run, [branch(run, root) for _, branch in self._branches])
         for (names, _), column in zip(self._branches, found, strict=True):
             values.update(zip(names, column, strict=True))
         data: dict[str, Any] | None = {name: values[name] for name in self._names}

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graphql import FieldNode, FragmentDefinitionNode
+from graphql import FieldNode, FragmentDefinitionNode, GraphQLError, ValueNode, VariableNode, value_from_ast_untyped
 
 from graph import lookups
+from graph.collection import Companion, Gathering, gather, gathering, has_company
 from graph.columns import Loose
+from graph.direct import Direct
 from graph.entity import Entity
 from graph.keys import Path
 from graph.levels import one_by_one
-from graph.model import ItemType
+from graph.model import Relationship
+from graph.requests import ItemKey
 from resolvers.fields import ResolverField, ValueField
-from resolvers.node import companions, named_by
+from resolvers.meanings import Lookup
+from resolvers.node import companions, named_by, page_companion
 from resolvers.plan.arguments import Arguments
 from resolvers.plan.failures import Step
 from resolvers.plan.objects import below
@@ -34,35 +38,107 @@ class Selections:
     def of(self, run: Run, nodes: Sequence[FieldNode], name: str) -> Selection:
         """Make the selection of a field in a run."""
         sets = [node.selection_set for node in nodes if node.selection_set is not None]
-        return Selection(sets, self._fragments, run.variables, self._possible, name)  # type: ignore[arg-type]
+        return Selection(sets, self._fragments, run.variables, self._possible, name)
 
 
 class LookupRead:
-    """Reads the items of several equal lookups together, each by arguments of its own."""
+    """Reads the items of several lookups that are alike together, each by arguments of its own."""
 
     def __init__(
         self,
-        item: ItemType,
-        known: Mapping[str, tuple[Path, bool]],
+        lookup: Lookup,
         fields: list[tuple[Arguments, list[FieldNode], str]],
         selections: Selections,
+        direct: Direct | None,
+        companions: Companions,
     ) -> None:
-        self._item = item
-        self._known = known
+        self._lookup = lookup
         self._fields = fields
         self._selections = selections
+        self._direct = direct
+        self._companions = companions
+        self._gatherings: dict[tuple[int, ...], tuple[bool, Gathering | None]] = {}
 
     async def __call__(self, run: Run, batch: Any) -> Found:
-        outcomes = await one_by_one(range(len(self._fields)), lambda number: self._one(run, number))
-        return [outcomes[number] for number in range(len(self._fields))], None
+        keys = self._keys(run)
+        if keys is None or self._direct is None:
+            return await self._one_by_one(run), None
+        companions = self._companions.of(run)
+        failures: list[Exception | None] | None = None
+        has_company, shape = self._gathering(run, companions) if companions else (False, None)
+        if has_company:
+            if shape is None:
+                return await self._one_by_one(run), None
+            failures = await gather(run.operation, shape, keys)
+        found = await self._direct.load(run.operation, keys)
+        if failures is not None and any(failures):
+            found = [failure or one for failure, one in zip(failures, found, strict=True)]
+        return found, self._direct.layout
+
+    def _gathering(self, run: Run, companions: list[Companion]) -> tuple[bool, Gathering | None]:
+        """Say whether companions are read along, and how where that is plain."""
+        sizes = tuple([companion.want for companion in companions])
+        if sizes not in self._gatherings:
+            entity = Entity(run.operation.model, self._lookup.item, named=self._named(run, 0))
+            self._gatherings[sizes] = (
+                has_company(run.operation, entity, companions),
+                gathering(run.operation, entity, companions),
+            )
+        return self._gatherings[sizes]
+
+    def _named(self, run: Run, number: int) -> dict[Path, Any]:
+        return named_by(self._lookup.arguments, self._fields[number][0].of(run))
+
+    def _keys(self, run: Run) -> list[ItemKey] | None:
+        """Make the keys of all lookups; None where one has to be looked at."""
+        if self._direct is None:
+            return None
+        keys: list[ItemKey] = []
+        for number, _ in enumerate(self._fields):
+            try:
+                key = self._direct.key(self._named(run, number))
+            except GraphQLError:
+                return None
+            if key is None:
+                return None
+            keys.append(key)
+        return keys
+
+    async def _one_by_one(self, run: Run) -> list[Any]:
+        outcomes = await one_by_one(run.operation, range(len(self._fields)), lambda number: self._one(run, number))
+        return [outcomes[number] for number in range(len(self._fields))]
 
     async def _one(self, run: Run, number: int) -> Entity | None:
-        arguments, nodes, name = self._fields[number]
-        named = named_by(self._known, arguments.of(run))
+        _, nodes, name = self._fields[number]
+        named, item = self._named(run, number), self._lookup.item
         selection = self._selections.of(run, nodes, name)
-        return await lookups.lookup(
-            run.operation, self._item, named, list(companions(run.operation, self._item, selection))
-        )
+        return await lookups.lookup(run.operation, item, named, list(companions(run.operation, item, selection)))
+
+
+class Companions:
+    """The relationships whose first page is asked for with an item, as many edges as a run says."""
+
+    def __init__(self, asked: list[tuple[Relationship, ValueNode | None]]) -> None:
+        """Take the relationships, each with its `first` where it is to-many."""
+        self._asked = asked
+        self._constant: list[Companion] | None = None
+        self._is_constant = not any(isinstance(first, VariableNode) for _, first in asked)
+
+    def of(self, run: Run) -> list[Companion]:
+        """List the companions."""
+        if self._constant is not None:
+            return self._constant
+        found: list[Companion] = []
+        for relationship, first in self._asked:
+            if not relationship.many:
+                found.append(Companion(relationship, 1))
+                continue
+            value = None if first is None else value_from_ast_untyped(first, run.variables.coerced)
+            companion = page_companion(run.operation, relationship, value if isinstance(value, int) else None)
+            found += [] if companion is None else [companion]
+        if self._is_constant:
+            self._constant = found
+        return found
 
 
 def call_read(
@@ -77,7 +153,7 @@ def call_read(
         async def call(number: int) -> Any:
             return await field.resolve(batch.source(number), run.operation, given, selection)
 
-        outcomes = await one_by_one(range(len(batch)), call)
+        outcomes = await one_by_one(run.operation, range(len(batch)), call)
         return [outcomes[number] for number in range(len(batch))], None
 
     return read

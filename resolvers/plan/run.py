@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from graphql.execution.values import VariableValues
@@ -40,7 +40,7 @@ class Batch(Protocol):
 Leaf = Callable[[Run, Any], list[Any]]
 """Writes a field of all objects of a batch; the column is Loose where one may have failed."""
 
-Branch = Callable[[Run, Any], Awaitable[list[Any]]]
+Branch = Callable[[Run, Any], Coroutine[Any, Any, list[Any]]]
 """The same for a field that reads further."""
 
 

@@ -1,0 +1,120 @@
+"""Documents: parsed, validated, looked through and compiled once, and kept as long as they are asked for."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection
+from typing import Any
+
+from graphql import (
+    ASTValidationRule,
+    DocumentNode,
+    GraphQLError,
+    GraphQLSchema,
+    OperationDefinitionNode,
+    parse,
+    validate,
+)
+from graphql.execution.values import VariableValues
+
+from graph.model import Model
+from resolvers.plan.document import Surveyed, survey
+from resolvers.plan.plan import Plan
+
+DOCUMENTS_CACHED = 1000
+PLANS_CACHED = 16
+"""Plans of one operation that are kept: one for each set of the variables that decide what is selected."""
+
+
+class Prepared:
+    """One operation of a document, with its plans."""
+
+    def __init__(self, surveyed: Surveyed) -> None:
+        self.document = surveyed.document
+        self.definition = surveyed.definition
+        self.is_incremental = surveyed.is_incremental
+        self._surveyed = surveyed
+        self._plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
+
+    @property
+    def is_plain(self) -> bool:
+        """Say whether plans serve it."""
+        return self._surveyed.is_plain
+
+    def plan(self, schema: GraphQLSchema, model: Model, variables: VariableValues) -> Plan | None:
+        """Give the plan for these variables; None where one that decides what is selected does not say."""
+        deciding = [variables.coerced.get(name) for name in self._surveyed.deciding]
+        if any([type(value) is not bool for value in deciding]):
+            return None
+        key = tuple(deciding)
+        found = self._plans.get(key)
+        if found is None:
+            found = self._plans[key] = Plan(schema, model, self._surveyed, variables)
+            if len(self._plans) > PLANS_CACHED:
+                self._plans.popitem(last=False)
+        return found
+
+
+class Documents:
+    """The documents that were asked for last, each as what it prepares, or as what is wrong with it."""
+
+    def __init__(self, schema: GraphQLSchema, rules: Collection[type[ASTValidationRule]]) -> None:
+        self._schema = schema
+        self._rules = rules
+        self._documents: OrderedDict[str, DocumentNode | list[GraphQLError]] = OrderedDict()
+        self._prepared: dict[str, dict[str | None, Prepared]] = {}
+
+    def prepare(self, query: str, operation_name: str | None) -> Prepared | list[GraphQLError]:
+        """Parse and validate a document and choose its operation, or remember how that went last time."""
+        known = self._prepared.get(query)
+        if known is not None and (found := known.get(operation_name)) is not None:
+            self._documents.move_to_end(query)
+            return found
+        document = self._document(query)
+        if isinstance(document, list):
+            return document
+        definition = choose(document, operation_name)
+        if isinstance(definition, GraphQLError):
+            return [definition]
+        prepared = Prepared(survey(document, definition))
+        self._prepared.setdefault(query, {})[operation_name] = prepared
+        return prepared
+
+    def _document(self, query: str) -> DocumentNode | list[GraphQLError]:
+        found = self._documents.get(query)
+        if found is None:
+            found = self._documents[query] = self._parse(query)
+            if len(self._documents) > DOCUMENTS_CACHED:
+                oldest, _ = self._documents.popitem(last=False)
+                self._prepared.pop(oldest, None)
+        else:
+            self._documents.move_to_end(query)
+        return found
+
+    def _parse(self, query: str) -> DocumentNode | list[GraphQLError]:
+        try:
+            document = parse(query)
+        except GraphQLError as syntax:
+            syntax.extensions = {"code": "GRAPHQL_PARSE_FAILED"}
+            return [syntax]
+        errors = validate(self._schema, document, self._rules)
+        for error in errors:
+            error.extensions = {"code": "GRAPHQL_VALIDATION_FAILED"} | (error.extensions or {})
+        return errors or document
+
+
+def choose(document: DocumentNode, name: str | None) -> OperationDefinitionNode | GraphQLError:
+    """Choose the operation to execute. Source: GraphQL specification, GetOperation."""
+    operations = [node for node in document.definitions if isinstance(node, OperationDefinitionNode)]
+    names = [node.name.value for node in operations if node.name]
+    known = f"expected one of {', '.join(names)}" if names else "the document names none"
+    if name is None:
+        if len(operations) == 1:
+            return operations[0]
+        problem = f"the document holds {len(operations)} operations and `operationName` is missing: {known}"
+        return GraphQLError(problem, extensions={"code": "OPERATION_NAME_REQUIRED"})
+    for node in operations:
+        if node.name and node.name.value == name:
+            return node
+    problem = f"the document holds no operation named {name!r}: {known}"
+    return GraphQLError(problem, extensions={"code": "OPERATION_NOT_FOUND"})

@@ -1,0 +1,74 @@
+"""From the result of an execution to the response: every error with its code, what is not ours masked."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from graphql import ExecutionResult, GraphQLError
+
+from graph.errors import GraphError, ItemError
+from graph.loaders import Operation
+from resolvers.operation import Response
+
+NULL_REFUSED = "Cannot return null for non-nullable field "
+"""How graphql-core's TypeError begins where a value is missing that the model declares with `!`."""
+
+ERROR_CODES: Mapping[str, str] = {
+    "GRAPHQL_PARSE_FAILED": "The document is not GraphQL.",
+    "GRAPHQL_VALIDATION_FAILED": "The document does not fit the schema.",
+    "OPERATION_NAME_REQUIRED": "The document holds several operations, and `operationName` chooses none.",
+    "OPERATION_NOT_FOUND": "The document holds no operation of this name.",
+    "BAD_USER_INPUT": "A variable or an argument does not fit its type.",
+    "BAD_VALUE": "A field's value does not fit its type in GraphQL: null where it is required, or out of range.",
+    "INTERNAL": "A fault of the server's own; the message has the id under which it is logged.",
+}
+"""The codes of errors that arise here, and not in the graph."""
+
+log = logging.getLogger(__name__)
+
+
+def refuse(errors: list[GraphQLError]) -> Response:
+    """Answer for what could not be executed."""
+    return Response({"errors": [error.formatted for error in errors]}, "refused")
+
+
+def respond(result: ExecutionResult, operation: Operation, *, cost: bool) -> Response:
+    """Make the response of an execution."""
+    # Errors without a path are of the request: graphql-core found a variable at fault, and executed nothing.
+    refused = result.data is None and all(error.path is None for error in result.errors or [])
+    body: dict[str, Any] = {} if refused else {"data": result.data}
+    if result.errors:
+        body["errors"] = [format_error(error, refused=refused) for error in result.errors]
+    if cost:
+        body["extensions"] = {"cost": operation.meter.cost()}
+    if operation.meter.skipped:
+        log.warning("items that fit no type were skipped: %s", dict(operation.meter.skipped))
+    return Response(body, "refused" if refused else "executed")
+
+
+def format_error(error: GraphQLError, *, refused: bool) -> Mapping[str, Any]:
+    """Format an error for the client; one that is not ours is logged whole and shown as a number."""
+    original = error.original_error
+    if isinstance(original, TypeError) and str(original).startswith(NULL_REFUSED):
+        field = str(original).removeprefix(NULL_REFUSED).rstrip(".")
+        original = ItemError(
+            f"{field} is declared with `!`, and the table has nothing for it here: mend the item, or declare the "
+            "field nullable"
+        )
+        error = GraphQLError(str(original), error.nodes, path=error.path, original_error=original)
+    if original is None or isinstance(original, (GraphError, GraphQLError)):
+        code = "BAD_USER_INPUT" if refused or error.path is None else "BAD_VALUE"
+        error.extensions = {"code": code} | (error.extensions or {})
+        return error.formatted
+    number = uuid.uuid4().hex[:12]
+    log.error("unexpected error %s at %s", number, error.path, exc_info=original)
+    masked = GraphQLError(
+        f"unexpected error; its id in the log is {number}",
+        error.nodes,
+        path=error.path,
+        extensions={"code": "INTERNAL"},
+    )
+    return masked.formatted
