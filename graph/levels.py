@@ -7,9 +7,9 @@ model lets them; whatever is less plain is read source by source, as `reads` doe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from graph.bounds import Bound
 from graph.entity import Entity, every_layout
@@ -19,11 +19,12 @@ from graph.lookups import Needs, load
 from graph.model import Projection, Relationship
 from graph.partition import RangeSource, collected, discriminator
 from graph.planner import KeyRange, partition_parts, plan
-from graph.requests import Item, ItemKey, Query
+from graph.requests import Item, ItemKey, Query, key_value
 from graph.rows import NOTHING, KeyOnly, Rows
 from graph.shapes import Fits, NamedKey, disagree, fits, held_fields, named_key, spells_partition
 from graph.sources import read_layouts
 
+T = TypeVar("T")
 Outcome = Any
 """What became of one of several readings: its result, or the exception that ended it."""
 
@@ -292,3 +293,27 @@ async def one_by_one(operation: Operation, numbers: Sequence[int], follow: Follo
             for task in tasks:
                 task.cancel()
     return {number: task.result() for number, task in zip(numbers, tasks, strict=True)}
+
+
+async def with_rest(
+    operation: Operation, work: Coroutine[Any, Any, T], numbers: Sequence[int], follow: Follow
+) -> tuple[T, dict[int, Outcome]]:
+    """Do the work for most of the sources, and read behind the others one by one meanwhile: keys travel together."""
+    if not numbers:
+        return await work, {}
+    with operation.several(1):
+        done, found = await asyncio.gather(work, one_by_one(operation, numbers, follow))
+    return done, found
+
+
+def item_keys(rows: Rows) -> list[ItemKey | None]:
+    """List the keys of rows, as far as their wires tell them without a look at the entity."""
+    if rows.layout is None:
+        return [None] * len(rows)
+    table = rows.model.tables[rows.layout.table]
+    if table.period is not None:
+        return [None] * len(rows)
+    names = table.key_attributes
+    return [
+        (table.name, tuple([(name, key_value(wire[name])) for name in names])) if wire else None for wire in rows.wires
+    ]

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, NamedTuple
 
-import orjson
-
-from graph.expressions import AllOf, Compare, Condition, Placeholders, Value, render, values_in, with_values
+from graph.expressions import AllOf, Compare, Condition, Placeholders, Value, render, values_in
 from graph.keys import KeyValue
 from graph.scalars import AttributeValue, number_text
 from graph.updates import Update, render_update
@@ -30,7 +28,8 @@ def key_attribute(value: KeyValue) -> dict[str, str]:
     return {"N": number_text(value)} if isinstance(value, Decimal) else {"S": value}
 
 
-def _value(value: KeyValue) -> Value:
+def key_pair(value: KeyValue) -> Value:
+    """Write a key's value as a pair."""
     return ("N", number_text(value)) if isinstance(value, Decimal) else ("S", value)
 
 
@@ -43,7 +42,8 @@ def key_value(attribute: AttributeValue) -> KeyValue:
     raise ValueError("a key of type S or N")
 
 
-def _key(attributes: KeyAttributes) -> dict[str, dict[str, str]]:
+def key_of(attributes: KeyAttributes) -> dict[str, dict[str, str]]:
+    """Write a key as an item's attributes."""
     # As key_attribute does, without a call for each: a BatchGetItem has hundreds.
     return {
         name: {"N": number_text(value)} if isinstance(value, Decimal) else {"S": value} for name, value in attributes
@@ -62,7 +62,7 @@ class GetItem:
 
     def parameters(self) -> dict[str, Any]:
         """Write the request as DynamoDB's API takes it."""
-        return {"TableName": self.table, "Key": _key(self.key)} | _consistency(consistent=self.consistent)
+        return {"TableName": self.table, "Key": key_of(self.key)} | _consistency(consistent=self.consistent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +80,11 @@ class BatchGetItem:
 
     def parameters(self) -> dict[str, Any]:
         """Write the request as DynamoDB's API takes it."""
-        wanted: dict[str, Any] = {"Keys": list(map(_key, self.keys))}
+        wanted: dict[str, Any] = {"Keys": list(map(key_of, self.keys))}
         return {"RequestItems": {self.table: wanted | _consistency(consistent=self.consistent)}}
 
-    def body(self) -> bytes:
-        """Write the parameters as JSON."""
-        values = [value for key in self.keys for _, value in key]
-        try:
-            # A line for each: a line break within a text would be escaped.
-            written = orjson.dumps(values, option=orjson.OPT_INDENT_2)[len("[\n  ") : -len("\n]")].split(b",\n  ")
-        except orjson.JSONEncodeError:
-            # Numbers are among them.
-            return orjson.dumps(self.parameters())
-        key = _key_template(tuple([name for name, _ in self.keys[0]]))
-        keys = b",".join([key] * len(self.keys)) % tuple(written)
-        return b'{"RequestItems":{%b:{"Keys":[%b]%b}}}' % (orjson.dumps(self.table), keys, _CONSISTENT[self.consistent])
 
-
-class _Prepared(NamedTuple):
+class Prepared(NamedTuple):
     """The body of a Query, written as far as all Queries of its shape have it in common."""
 
     values: frozenset[Value]
@@ -139,10 +126,10 @@ class Query:
         Raises: ValueError for another number of values.
         """
         fields = self.__dict__.copy()
-        if "_bodies" not in fields:
-            fields["_bodies"] = self._bodies
+        if "prepared" not in fields:
+            fields["prepared"] = self.prepared
             fields["_hash_of_shape"] = self._hash_of_shape
-            fields["_sort_values"] = self._sort_values
+            fields["sort_values"] = self.sort_values
         if len(values) == len(self.partition) == 1:
             fields["partition"] = ((self.partition[0][0], values[0]),)
         else:
@@ -153,7 +140,7 @@ class Query:
         if sort is not None:
             fields["sort"] = sort
             fields.pop("_hash_of_shape", None)
-            fields.pop("_sort_values", None)
+            fields.pop("sort_values", None)
         made = object.__new__(Query)
         # Past __init__: what is prepared goes along.
         object.__setattr__(made, "__dict__", fields)
@@ -174,47 +161,20 @@ class Query:
 
     def parameters(self) -> dict[str, Any]:
         """Write the request as DynamoDB's API takes it."""
-        return self._written([_value(value) for _, value in self.partition], self.sort, Placeholders())
-
-    def body(self) -> bytes:
-        """Write the parameters as JSON."""
-        values = [_value(value) for _, value in self.partition] + self._sort_values
-        # Equal values share a placeholder: which are equal is part of the form.
-        form = tuple(map(values.index, values))
-        prepared = self._bodies.get(form) or self._prepare(form)
-        if prepared.values and not prepared.values.isdisjoint(values):
-            return orjson.dumps(self.parameters())
-        own = {f":v{number}": {letter: text} for number, (letter, text) in enumerate(dict.fromkeys(values))}
-        if self.start is None:
-            return b"%b%b}" % (prepared.head, orjson.dumps(own)[1:])
-        start = orjson.dumps(_key(self.start))
-        return b'%b%b,"ExclusiveStartKey":%b}' % (prepared.head, orjson.dumps(own)[1:], start)
+        return self.written([key_pair(value) for _, value in self.partition], self.sort, Placeholders())
 
     @cached_property
-    def _sort_values(self) -> list[Value]:
+    def sort_values(self) -> list[Value]:
+        """The values in `sort`, in the order of its expression."""
         return [] if self.sort is None else values_in(self.sort)
 
     @cached_property
-    def _bodies(self) -> dict[tuple[int, ...], _Prepared]:
+    def prepared(self) -> dict[tuple[int, ...], Prepared]:
+        """The bodies of the shape, by which of the key condition's values are equal: filled by `body_of`."""
         return {}
 
-    def _prepare(self, form: tuple[int, ...]) -> _Prepared:
-        holders = Placeholders()
-        # No value has such a type: each has a placeholder to itself, and they are the first ones.
-        unknown: list[Value] = [("", str(number)) for number in form]
-        size = len(self.partition)
-        sort = None if self.sort is None else with_values(self.sort, iter(unknown[size:]))
-        parameters = self._written(unknown[:size], sort, holders)
-        parameters.pop("ExclusiveStartKey", None)
-        values = parameters.pop("ExpressionAttributeValues")
-        for number, _ in enumerate(dict.fromkeys(form)):
-            del values[f":v{number}"]
-        # What is left open at its end are the values' object and the whole one.
-        head = orjson.dumps({**parameters, "ExpressionAttributeValues": values})[:-2] + b"," * bool(values)
-        prepared = self._bodies[form] = _Prepared(frozenset(holders.values) - {*unknown}, head)
-        return prepared
-
-    def _written(self, values: list[Value], sort: Condition | None, holders: Placeholders) -> dict[str, Any]:
+    def written(self, values: list[Value], sort: Condition | None, holders: Placeholders) -> dict[str, Any]:
+        """Write the parameters with these values of the partition attributes, and this sort condition."""
         equal = (Compare(name, "=", value) for (name, _), value in zip(self.partition, values, strict=True))
         condition = render(AllOf(tuple(equal)), holders)
         if sort is not None:
@@ -253,16 +213,6 @@ class Scan:
         return parameters | _consistency(consistent=self.consistent)
 
 
-_CONSISTENT = {True: b',"ConsistentRead":true', False: b""}
-
-
-@lru_cache(maxsize=1000)
-def _key_template(names: tuple[str, ...]) -> bytes:
-    """Write a key whose values are missing: b'{"pk":{"S":%b},"sk":{"S":%b}}'."""
-    attributes = [orjson.dumps(name).replace(b"%", b"%%") + b':{"S":%b}' for name in names]
-    return b"{" + b",".join(attributes) + b"}"
-
-
 def _consistency(*, consistent: bool) -> dict[str, Any]:
     return {"ConsistentRead": True} if consistent else {}
 
@@ -274,7 +224,7 @@ def _add_reading(parameters: dict[str, Any], request: Query | Scan, holders: Pla
     if request.limit is not None:
         parameters["Limit"] = request.limit
     if request.start is not None:
-        parameters["ExclusiveStartKey"] = _key(request.start)
+        parameters["ExclusiveStartKey"] = key_of(request.start)
     if request.count:
         parameters["Select"] = "COUNT"
 
@@ -321,7 +271,7 @@ class Action:
         """Write the action as DynamoDB's API takes it."""
         holders = Placeholders()
         body: dict[str, Any] = {"TableName": self.table}
-        body |= {"Key": _key(self.key)} if self.item is None else {"Item": self.item}
+        body |= {"Key": key_of(self.key)} if self.item is None else {"Item": self.item}
         if self.update:
             body["UpdateExpression"] = render_update(self.update, holders)
         if self.condition is not None:
@@ -437,8 +387,3 @@ TableRequest = DescribeTable | ListTables | CreateTable | UpdateTable | Describe
 """Requests about tables themselves: they consume no capacity."""
 
 Request = GetItem | BatchGetItem | Query | Scan | PutItems | TransactWriteItems | TableRequest
-
-
-def body_of(request: Request) -> bytes:
-    """Write the parameters of a request as JSON. Raises orjson.JSONEncodeError when they hold text that is none."""
-    return request.body() if isinstance(request, (Query, BatchGetItem)) else orjson.dumps(request.parameters())

@@ -9,11 +9,12 @@ from typing import Any
 import orjson
 
 from graph.answers import refuse_truncated, store_error, unreachable
+from graph.bodies import body_of
 from graph.boto import BotoTransport
 from graph.client import Response
 from graph.codec import parse_body
 from graph.errors import RequestRefused, StoreError
-from graph.requests import Request, body_of
+from graph.requests import Request
 from graph.wire.connection import Answer
 from graph.wire.credentials import Credentials
 from graph.wire.endpoint import Endpoint, endpoint_of

@@ -41,7 +41,7 @@ from resolvers.plan.connections import (
 )
 from resolvers.plan.document import Collector, Details, Fields
 from resolvers.plan.failures import Step
-from resolvers.plan.items import attribute_leaf, attribute_read, id_leaf, reference_read, to_one_read
+from resolvers.plan.items import ToOneRead, attribute_leaf, attribute_read, id_leaf, reference_read
 from resolvers.plan.objects import Nodes, Selection
 from resolvers.plan.pages import Wanted, find_read, to_many_read
 from resolvers.plan.roots import Companions, LookupRead, Selections, call_read, value_leaf, value_read
@@ -185,7 +185,7 @@ class Compiler:
             case Reference(reference):
                 return reference_read(self._model, reference, self._needs(definition, details))
             case ToOne(relationship):
-                return to_one_read(relationship, self._needs(definition, details))
+                return ToOneRead(relationship, self._needs(definition, details))
             case ToMany(relationship):
                 return to_many_read(relationship, arguments, self._wanted(definition, details, relationship))
             case meanings.Find(find):

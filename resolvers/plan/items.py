@@ -8,9 +8,22 @@ from typing import Any
 from graph import reads
 from graph.columns import Column, column
 from graph.entity import Entity
-from graph.levels import Follow, Named, Outcome, Way, Ways, load_each, one_by_one, starts
+from graph.levels import (
+    Follow,
+    Named,
+    Outcome,
+    Start,
+    Way,
+    Ways,
+    item_keys,
+    load_each,
+    one_by_one,
+    starts,
+    with_rest,
+)
+from graph.loaders import Operation
 from graph.lookups import Needs
-from graph.model import Field, Layout, Model, Relationship
+from graph.model import Field, Model, Relationship
 from graph.requests import Item
 from graph.rows import Rows
 from graph.shapes import named_key
@@ -96,71 +109,91 @@ def _reference(rows: Rows, number: int, field: Field) -> Outcome:
 # --- to-one relationships -----------------------------------------------------------------------------------------
 
 
-def to_one_read(relationship: Relationship, needs: Needs) -> Read:
-    """Make what reads the node behind a to-one relationship."""
-    ways = Ways(relationship)
-    named: dict[int, Named] = {}
+class ToOneRead:
+    """Reads the nodes behind a to-one relationship: those that the way here has shown, and the others level by level."""
 
-    def follow(run: Run, rows: Rows) -> Follow:
-        return lambda number: reads.one(run.operation, relationship, rows.entity(number), needs)
+    def __init__(self, relationship: Relationship, needs: Needs) -> None:
+        self._relationship = relationship
+        self._needs = needs
+        self._ways = Ways(relationship)
+        self._named: dict[int, Named] = {}
 
-    async def read(run: Run, batch: Items) -> Found:
+    async def __call__(self, run: Run, batch: Items) -> Found:
+        """Read the nodes of a batch."""
         operation, rows = run.operation, batch.rows
-        found: list[Outcome] = [None] * len(rows)
-        plain = ways.of(operation, rows)
-        if plain is None or (way := plain[0]).end is None or operation.inverses:
-            outcomes = await one_by_one(operation, range(len(rows)), follow(run, rows))
-            return [outcomes[number] for number in range(len(rows))], None
-        assert way.end is not None
-        loads = named.setdefault(id(way), Named(way.end, needs))
+        if operation.inverses and (known := self._known(operation, rows)):
+            return await self._among_known(run, rows, known), None
+        plain = self._ways.of(operation, rows)
+        if plain is None or plain[0].end is None:
+            return await self._one_by_one(operation, rows, range(len(rows))), None
+        way, partitions = plain
+        most = operation.limits.read_budget
+        starts_ = await starts(operation, way, partitions, want=1, keep=1, most=most)
         numbers = [number for number, wire in enumerate(rows.wires) if wire]
-        begun = await _first_items(run, way, plain[1])
-        spelt = [(number, start.wires[0]) for number, start in zip(numbers, begun, strict=True) if _is_spelt(start)]
-        rest = set(range(len(rows))) - {number for number, _ in spelt}
-        for number, start in zip(numbers, begun, strict=True):
-            if isinstance(start, Exception) or (start is not None and not start.wires):
-                found[number] = start if isinstance(start, Exception) else None
-                rest.discard(number)
-        loaded = await _nodes(run, way, loads, [item for _, item in spelt])
-        outcomes = await one_by_one(operation, sorted(rest), follow(run, rows))
-        for (number, _), node in zip(spelt, loaded, strict=True):
+        begun = dict(zip(numbers, starts_, strict=True))
+        spelt = {number: item for number, start in begun.items() if (item := _spelt(start)) is not None}
+        found: list[Outcome] = [_ending(begun.get(number)) for number in range(len(rows))]
+        rest = [number for number, one in enumerate(found) if one is Ellipsis and number not in spelt]
+        nodes, outcomes = await with_rest(
+            operation, self._nodes(operation, way, list(spelt.values())), rest, self._follow(operation, rows)
+        )
+        for number, node in (*zip(spelt, nodes, strict=True), *outcomes.items()):
             found[number] = node
-        for number, node in outcomes.items():
-            found[number] = node
-        return found, way.end.layout
+        return found, way.end.layout if way.end is not None else None
 
-    return read
+    def _follow(self, operation: Operation, rows: Rows) -> Follow:
+        return lambda number: reads.one(operation, self._relationship, rows.entity(number), self._needs)
+
+    async def _one_by_one(self, operation: Operation, rows: Rows, numbers: Sequence[int]) -> list[Outcome]:
+        outcomes = await one_by_one(operation, numbers, self._follow(operation, rows))
+        return [outcomes[number] for number in numbers]
+
+    def _known(self, operation: Operation, rows: Rows) -> dict[int, Entity]:
+        """Give the nodes that the way here has shown, by the number of their row."""
+        source, name = self._relationship.source, self._relationship.name
+        known: dict[int, Entity] = {}
+        for number, key in enumerate(item_keys(rows)):
+            key = rows.entity(number).key if key is None else key
+            node = None if key is None else operation.inverses.get((source, name, key))
+            if node is not None:
+                known[number] = node
+        return known
+
+    async def _among_known(self, run: Run, rows: Rows, known: dict[int, Entity]) -> list[Outcome]:
+        rest = [number for number in range(len(rows)) if number not in known]
+        load = load_each(run.operation, list(known.values()), self._needs)
+        nodes, outcomes = await with_rest(run.operation, load, rest, self._follow(run.operation, rows))
+        found = dict(zip(known, nodes, strict=True)) | outcomes
+        return [found[number] for number in range(len(rows))]
+
+    async def _nodes(self, operation: Operation, way: Way, items: Sequence[Item]) -> list[Outcome]:
+        """Load the nodes that items of a way name."""
+        if not items or way.end is None:
+            return []
+        layout, field = way.source.range.layouts[0], self._relationship.end or ""
+        rows = Rows(operation.model, operation.model.items[layout.type_name], layout, items)
+        named = self._named.setdefault(id(way), Named(way.end, self._needs))
+        nodes = await named.nodes(operation, items, _named_by(rows, field))
+        if nodes is not None:
+            return nodes
+        return await load_each(operation, [end_of(rows, number, field) for number in range(len(rows))], self._needs)
 
 
-async def _first_items(run: Run, way: Way, partitions: Sequence[str]) -> list[Any]:
-    most = run.operation.limits.read_budget
-    return await starts(run.operation, way, partitions, want=1, keep=1, most=most)
+def _spelt(start: Any) -> Item | None:
+    """Give the item that a first Query has brought, where it need not be looked at."""
+    return start.wires[0] if isinstance(start, Start) and start.wires and not start.entities else None
 
 
-def _is_spelt(start: Any) -> bool:
-    return start is not None and not isinstance(start, Exception) and bool(start.wires) and not start.entities
+def _ending(start: Any) -> Outcome:
+    """Give what a first Query has decided: nothing there, or that it failed; Ellipsis where it has not."""
+    if isinstance(start, Exception):
+        return start
+    return None if isinstance(start, Start) and not start.wires else Ellipsis
 
 
-async def _nodes(run: Run, way: Way, named: Named, items: Sequence[Item]) -> list[Outcome]:
-    """Load the nodes that items of a way name."""
-    if not items:
-        return []
-    layout = way.source.range.layouts[0]
-    rows = Rows(run.operation.model, run.operation.model.items[layout.type_name], layout, items)
-    field = way.relationship.end or ""
-    nodes = await named.nodes(run.operation, items, _named_by(rows, field))
-    if nodes is not None:
-        return nodes
-    return await load_each(run.operation, [_end(rows, number, field) for number in range(len(rows))], named.needs)
-
-
-def _end(rows: Rows, number: int, field: str) -> Outcome:
+def end_of(rows: Rows, number: int, field: str) -> Outcome:
+    """Give the node at an end of an edge, as far as the edge tells it."""
     try:
         return rows.entity(number).end(field)
     except Exception as error:
         return error
-
-
-def layout_of(way: Way) -> Layout:
-    """Give the layout of the items that a way reads."""
-    return way.source.range.layouts[0]

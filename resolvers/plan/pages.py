@@ -11,7 +11,7 @@ from graph import reads
 from graph.cursor import fingerprint
 from graph.entity import Entity
 from graph.filters import NO_FILTER, Every
-from graph.levels import Named, Start, Way, Ways, load_each, one_by_one, starts
+from graph.levels import Named, Start, Way, Ways, load_each, one_by_one, starts, with_rest
 from graph.lists import prime_inverses
 from graph.loaders import Operation
 from graph.model import Find, Relationship
@@ -22,6 +22,7 @@ from resolvers.connection import is_descending, page_arguments, plain
 from resolvers.filters import read_arguments, read_where
 from resolvers.plan.arguments import Arguments
 from resolvers.plan.connections import Page, as_entity
+from resolvers.plan.items import end_of
 from resolvers.plan.objects import Items
 from resolvers.plan.run import Run
 from resolvers.plan.written import Found, Read
@@ -91,11 +92,15 @@ class _Reader:
         plain = None if size is None else self._ways.of(operation, rows)
         found: list[Any] = [None] * len(rows)
         pages: dict[int, Page] = {}
-        if plain is not None and size is not None and (plain[0].end is not None or self._relationship.end is None):
-            pages = await self._plain(operation, rows, *plain, size, arguments.last is not None, asked, found)
-        rest = [number for number, one in enumerate(found) if one is None and number not in pages]
         follow = partial(self._one, operation, rows, arguments, asked)
-        for number, outcome in (await one_by_one(operation, rest, follow)).items():
+        if plain is None or size is None or (plain[0].end is None and self._relationship.end is not None):
+            outcomes = await one_by_one(operation, range(len(rows)), follow)
+            return [outcomes[number] for number in range(len(rows))]
+        pages = await self._plain(operation, rows, *plain, size, arguments.last is not None, asked, found)
+        rest = [number for number, one in enumerate(found) if one is None and number not in pages]
+        load = self._load_nodes(operation, rows, plain[0], pages, asked, found)
+        _, outcomes = await with_rest(operation, load, rest, follow)
+        for number, outcome in outcomes.items():
             found[number] = outcome
         for number, page in pages.items():
             found[number] = found[number] or page
@@ -133,7 +138,6 @@ class _Reader:
                 found[number] = start
             elif start is not None and not (asked.wants_count and start.has_more):
                 pages[number] = self._page(operation, rows, number, way, start, is_backward, asked)
-        await self._load_nodes(operation, rows, way, pages, asked, found)
         return pages
 
     def _page(
@@ -188,7 +192,7 @@ class _Reader:
             found = await named.nodes(operation, edges, rows.entity(0).end(end))
             if found is not None:
                 return found
-        nodes = [_end(rows, place, end) for place in range(len(edges))]
+        nodes = [end_of(rows, place, end) for place in range(len(edges))]
         return await load_each(operation, nodes, asked.needs) if asked.wants_nodes else nodes
 
     def _prime(self, operation: Operation, parent: Entity, page: Page) -> None:
@@ -196,13 +200,6 @@ class _Reader:
             entity = as_entity(operation.model, node, page.node_layout)
             if entity is not None:
                 prime_inverses(operation, self._relationship, parent, entity)
-
-
-def _end(rows: Rows, number: int, field: str) -> Any:
-    try:
-        return rows.entity(number).end(field)
-    except Exception as error:
-        return error
 
 
 def _open_size(operation: Operation, arguments: PageArguments, asked: Asked) -> int | None:
