@@ -26,11 +26,12 @@ from benchmarks.front import HOST
 from benchmarks.queries import BOXES, QUERIES, TABLE
 from benchmarks.servers import fronted
 from benchmarks.table import FLEET, SCHEMA
+from graph.bodies import body_of
 from graph.boto import BotoTransport
 from graph.client import Client, Meter, Response, Transport
 from graph.expressions import Function
 from graph.loaders import Graph
-from graph.requests import Action, BatchGetItem, GetItem, PutItems, Query, Request, TransactWriteItems, body_of
+from graph.requests import Action, BatchGetItem, GetItem, PutItems, Query, Request, TransactWriteItems
 from graph.tables import create_table
 from graph.wire.connection import Answer
 from graph.wire.credentials import Credentials

@@ -138,6 +138,10 @@ class Batches:
         with self.not_reading():
             await asyncio.wait([batch.answered for batch in batches])
 
+    def knows(self, key: ItemKey) -> bool:
+        """Say whether a key has been asked for, or what it leads to is known."""
+        return key in self._known or key in self._under_way
+
     def prime(self, key: ItemKey, item: Item | None) -> None:
         """Remember an item that another request brought whole."""
         if key not in self._under_way:

@@ -1,4 +1,4 @@
-"""Requests as JSON: what is frequent and large is put together from bytes, Queries of one shape from what they share."""
+"""Requests as JSON: what is large or frequent is joined from bytes, Queries of one shape from what they share."""
 
 from __future__ import annotations
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from graph.bounds import Bound
 from graph.entity import Entity
-from graph.keys import KeyValue
+from graph.keys import KeyValue, overlap
 from graph.loaders import Operation
-from graph.model import Index, Relationship
+from graph.model import Index, Model, Relationship
 from graph.planner import KeyRange, plan
 from graph.requests import Item, ItemKey, Query, key_value
 from graph.sort import SortKey, SortRange
@@ -105,6 +105,65 @@ def gathering(operation: Operation, node: Entity, companions: Sequence[Companion
         return None
     around = SortRange.around([one.sort for one in ranges])
     return Gathering(own, around, limit, consistent=_is_consistent(operation, own, companions))
+
+
+def page_gathering(operation: Operation, node: Entity, companions: Sequence[Companion]) -> Gathering | None:
+    """Find it for the nodes of a page, which a BatchGetItem would read as well: where nothing else can get in between.
+
+    Else a Query might end before it has brought what it was sent for, and there is one for each node.
+    """
+    shape = gathering(operation, node, companions)
+    found = None if shape is None else _ranges(operation, node, companions)
+    if found is None or operation.consistent:
+        return None
+    own, ranges, _ = found
+    own_range = SortRange.beginning(own.layouts[0].sort(own.index)[0].prefix({}))
+    is_last = len(ranges) == 1 and own_range.low > ranges[0].sort.low and not own_range.meets(ranges[0].sort)
+    whole = SortRange.around([own_range, *(one.sort for one in ranges)])
+    return shape if is_last or not _has_others(operation.model, own, ranges, whole) else None
+
+
+def _has_others(model: Model, own: KeyRange, ranges: Sequence[KeyRange], whole: SortRange) -> bool:
+    """Say whether items of other layouts may lie in a range of the partition of a node."""
+    (mine,) = own.layouts[0].partition(own.index)
+    expected = {layout.name for key_range in (own, *ranges) for layout in key_range.layouts}
+    for layout in (layout for type_ in model.items.values() for layout in type_.layouts):
+        if layout.table != own.index.table or layout.name in expected:
+            continue
+        (partition,), (sort,) = layout.partition(own.index), layout.sort(own.index)
+        reach = SortRange.beginning(sort.prefix({}))
+        if overlap(partition, mine) and reach.low <= whole.high and whole.low <= (reach.high or whole.high):
+            return True
+    return False
+
+
+async def accompany(operation: Operation, shape: Gathering, keys: Sequence[ItemKey]) -> None:
+    """Read the nodes of a page together with their companions: what fails is left to those who need it.
+
+    Cost: one Query for each node that is not known yet, which the companions need anyway.
+    """
+    if new := [key for key in dict.fromkeys(keys) if not operation.knows(key)]:
+        await gather(operation, shape, new)
+
+
+async def accompany_nodes(
+    operation: Operation, nodes: Sequence[Entity], companions: Callable[[str], Sequence[Companion]]
+) -> None:
+    """Do that for nodes of any types, as far as they are named plainly."""
+    by_type: dict[str, list[Entity]] = {}
+    for node in nodes:
+        by_type.setdefault(node.type.name, []).append(node)
+    for name, ones in by_type.items():
+        asked = companions(name)
+        shape = page_gathering(operation, ones[0], asked) if asked else None
+        keys = [one.key for one in ones if one.key is not None]
+        if shape is not None and all(is_plain_key(key) for key in keys):
+            await accompany(operation, shape, keys)
+
+
+def is_plain_key(key: ItemKey) -> bool:
+    """Say whether a key is a partition and a sort key of text."""
+    return len(key[1]) == 2 and all(isinstance(value, str) for _, value in key[1])
 
 
 def _depends(key_range: KeyRange) -> bool:

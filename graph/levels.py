@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from graph.bounds import Bound
+from graph.collection import Companion, Gathering, accompany, page_gathering
 from graph.entity import Entity, every_layout
 from graph.keys import Shard
 from graph.loaders import Operation
@@ -203,6 +204,7 @@ class Named:
         self.needs = needs
         self._fits: Fits | None = None
         self._lacks: bool | None = None
+        self._gatherings: dict[tuple[tuple[str, int], ...], Gathering | None] = {}
 
     def lacks(self, node: Entity) -> bool:
         """Say whether nodes of which only the name is known must be loaded; it is the same for all of them."""
@@ -210,7 +212,13 @@ class Named:
             self._lacks = node.lacks(self.needs(self.named.type.name))
         return self._lacks
 
-    async def nodes(self, operation: Operation, items: Sequence[Item], first: Entity | None) -> list[Outcome] | None:
+    async def nodes(
+        self,
+        operation: Operation,
+        items: Sequence[Item],
+        first: Entity | None,
+        companions: Sequence[Companion] = (),
+    ) -> list[Outcome] | None:
         """Give the nodes that items name, each as its item, its key where that will do, or an entity.
 
         `first` is the first of them as it is named; None where the items have to be looked at.
@@ -219,9 +227,17 @@ class Named:
         if keys is None or first is None:
             return None
         if self.lacks(first):
+            if companions and (shape := self._gathering(operation, first, companions)) is not None:
+                await accompany(operation, shape, keys)
             return await self._load(operation, keys)
         held = {variable.path for name in self.named.names for variable in self.named.layout.templates[name].variables}
         return [KeyOnly.of(key) for _, key in keys] if held.issuperset(first.named) else None
+
+    def _gathering(self, operation: Operation, node: Entity, companions: Sequence[Companion]) -> Gathering | None:
+        sizes = tuple([(companion.relationship.name, companion.want) for companion in companions])
+        if sizes not in self._gatherings:
+            self._gatherings[sizes] = page_gathering(operation, node, companions)
+        return self._gatherings[sizes]
 
     async def _load(self, operation: Operation, keys: Sequence[ItemKey]) -> list[Outcome]:
         if self._fits is None:

@@ -137,6 +137,10 @@ class Operation:
         """Give the dataloader of items, for resolvers that know one key at a time."""
         return ItemLoader(self._batches)
 
+    def knows(self, key: ItemKey) -> bool:
+        """Say whether an item is known, or on its way."""
+        return self._batches.knows(key)
+
     def prime_item(self, key: ItemKey, item: Item | None) -> None:
         """Remember an item that another request brought whole."""
         self._batches.prime(key, item)

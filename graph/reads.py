@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from graph.collection import Companion, accompany_nodes
 from graph.cursor import Position, fingerprint, write_cursor
 from graph.entity import Entity
 from graph.errors import BudgetExceeded, GraphError
@@ -14,6 +16,13 @@ from graph.lookups import Needs, load, nothing_needed
 from graph.model import Find, Relationship
 from graph.paging import Page, PageArguments, Window, read_first, read_page, window
 from graph.sources import Source, together
+
+Companions = Callable[[str], Sequence[Companion]]
+
+
+def no_companions(_: str) -> Sequence[Companion]:
+    """Want no relationship along with a node."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +37,8 @@ class Asked:
     wants_nodes: bool = True
     wants_page: bool = True
     wants_count: bool = False
+    companions: Companions = no_companions
+    """The relationships whose first page is selected of the nodes, by their type: some are read along with them."""
     in_all: bool = False
     """Of several partitions that may lead to the same node every one must, not any: for a find that is distinct."""
 
@@ -128,9 +139,16 @@ def _prime_inverses(operation: Operation, pattern: Relationship, parent: Entity,
 
 async def _load_nodes(operation: Operation, edges: list[Edge], asked: Asked) -> None:
     if asked.wants_nodes:
+        lacking = [edge.node for edge in edges if edge.node is not None and _lacks(edge.node, asked.needs)]
+        with operation.reading():
+            await accompany_nodes(operation, lacking, asked.companions)
         nodes = await load(operation, [edge.node for edge in edges], asked.needs)
         for edge, node in zip(edges, nodes, strict=True):
             edge.node = node
+
+
+def _lacks(node: Entity, needs: Needs) -> bool:
+    return node.lacks(needs(node.type.name))
 
 
 async def _load_edges(operation: Operation, pattern: Relationship | Find, edges: list[Edge], asked: Asked) -> None:

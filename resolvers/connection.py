@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from typing import Any
 
 from graph import history, reads
+from graph.collection import Companion
 from graph.entity import Entity
 from graph.errors import GraphError
 from graph.filters import Every
@@ -16,7 +17,7 @@ from graph.model import Find, Relationship
 from graph.paging import PageArguments
 from graph.reads import Asked, Connection
 from resolvers.filters import read_arguments, read_where
-from resolvers.node import needs_of
+from resolvers.node import companions, needs_of
 from resolvers.selection import Selection
 
 
@@ -25,7 +26,7 @@ async def relationship(
 ) -> Connection:
     """Resolve a to-many relationship. Raises PageError, CursorError, InputError, StoreError."""
     where = read_where(operation.model, pattern.item_types[0], arguments.get("where"))
-    asked = _asked(where, is_descending(arguments, default=False), selection)
+    asked = _asked(operation, where, is_descending(arguments, default=False), selection)
     return await reads.connection(operation, pattern, parent, page_arguments(arguments), asked)
 
 
@@ -37,7 +38,7 @@ async def find(operation: Operation, pattern: Find, arguments: Mapping[str, Any]
             read_where(operation.model, pattern.item_types[0], arguments.get("where")),
         )
     )
-    asked = _asked(where, is_descending(arguments, default=pattern.descending), selection)
+    asked = _asked(operation, where, is_descending(arguments, default=pattern.descending), selection)
     asked = replace(asked, in_all=plain(arguments.get("match")) == "ALL")
     return await reads.connection(operation, pattern, None, page_arguments(arguments), asked)
 
@@ -71,18 +72,24 @@ def plain(value: Any) -> Any:
     return value.value if isinstance(value, Enum) else value
 
 
-def _asked(where: Any, descending: bool, selection: Selection) -> Asked:
+def _asked(operation: Operation, where: Any, descending: bool, selection: Selection) -> Asked:
     names, edge_names = selection.names(), selection.child("edges").names()
     own_names = edge_names - {"cursor", "node"}
+    nodes = (selection.child("edges", "node"), selection.child("nodes"))
     return Asked(
         where,
         descending,
-        needs_of(selection.child("edges", "node"), selection.child("nodes")),
+        needs_of(*nodes),
         lambda _: own_names,
         wants_nodes="nodes" in names or "node" in edge_names,
         wants_page=bool(names & {"edges", "nodes", "pageInfo"}),
         wants_count="totalCount" in names,
+        companions=lambda name: _companions(operation, name, nodes),
     )
+
+
+def _companions(operation: Operation, name: str, nodes: Sequence[Selection]) -> list[Companion]:
+    return [found for one in nodes for found in companions(operation, operation.model.items[name], one)]
 
 
 def total_count(connection: Connection) -> int | None:

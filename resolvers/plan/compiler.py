@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 from graphql import (
     FieldNode,
@@ -29,6 +30,7 @@ from resolvers.fields import ResolverField, ValueField
 from resolvers.meanings import Attribute, Entry, GlobalId, Lookup, Meaning, Part, Reference, ToMany, ToOne
 from resolvers.node import PAGE_FIELDS
 from resolvers.plan.arguments import Arguments
+from resolvers.plan.companions import Companions
 from resolvers.plan.connections import (
     cursor_leaf,
     edges_branch,
@@ -44,10 +46,12 @@ from resolvers.plan.failures import Step
 from resolvers.plan.items import ToOneRead, attribute_leaf, attribute_read, id_leaf, reference_read
 from resolvers.plan.objects import Nodes, Selection
 from resolvers.plan.pages import Wanted, find_read, to_many_read
-from resolvers.plan.roots import Companions, LookupRead, Selections, call_read, value_leaf, value_read
+from resolvers.plan.roots import LookupRead, Selections, call_read, value_leaf, value_read
 from resolvers.plan.run import Branch, Leaf, Run
 from resolvers.plan.values import Leaves
 from resolvers.plan.written import Read, Write, Written, branch_of, is_leaf, objects_of
+
+T = TypeVar("T")
 
 BACKREF = "strawberry-definition"
 
@@ -90,7 +94,7 @@ class Compiler:
         meaning = self._meaning(type_, details)
         assert isinstance(meaning, Lookup)
         asked = [(Arguments(definition, fields[name][0].node), _nodes(fields[name]), name) for name in names]
-        direct, companions = Direct.of(self._model, meaning.item), self._companions(definition, details)
+        direct, companions = Direct.of(self._model, meaning.item), self._companions(_object(definition), details)
         read = LookupRead(meaning, asked, self._selections, direct, companions)
         written = self._written(definition, type_, details)
 
@@ -101,11 +105,10 @@ class Compiler:
 
         return branch
 
-    def _companions(self, definition: GraphQLField, details: Details) -> Companions:
+    def _companions(self, item: GraphQLObjectType, *details: Details) -> Companions:
         """List the relationships that are selected without any argument but `first`."""
-        item = _object(definition)
         asked: list[tuple[Relationship, ValueNode | None]] = []
-        for found in self._collector.below(item, details).values():
+        for found in (found for one in details for found in self._collector.below(item, one).values()):
             meaning = self._meaning(item, found)
             if not isinstance(meaning, (ToOne, ToMany)):
                 continue
@@ -116,6 +119,11 @@ class Compiler:
                 if not arguments and (isinstance(meaning, ToOne) or self._reads_page(field, [one])):
                     asked.append((meaning.relationship, first))
         return Companions(asked)
+
+    def _type(self, name: str) -> GraphQLObjectType:
+        type_ = self._schema.type_map[name]
+        assert isinstance(type_, GraphQLObjectType)
+        return type_
 
     def _reads_page(self, field: GraphQLField, details: Details) -> bool:
         fields = self._collector.below(_object(field), details).values()
@@ -183,9 +191,9 @@ class Compiler:
         arguments = Arguments(definition, details[0].node)
         match field.meaning:
             case Reference(reference):
-                return reference_read(self._model, reference, self._needs(definition, details))
+                return reference_read(self._model, reference, self._needs(details))
             case ToOne(relationship):
-                return ToOneRead(relationship, self._needs(definition, details))
+                return ToOneRead(relationship, self._needs(details))
             case ToMany(relationship):
                 return to_many_read(relationship, arguments, self._wanted(definition, details, relationship))
             case meanings.Find(find):
@@ -213,18 +221,19 @@ class Compiler:
         return is_abstract_type(named) or named.name in self._model.items
 
     def _nodes(self, definition: GraphQLField, details: Details) -> Nodes:
-        def compile_(type_name: str) -> Selection:
-            type_ = self._schema.type_map[type_name]
-            assert isinstance(type_, GraphQLObjectType)
-            return self.selection(type_, details)
-
-        return Nodes(self._model, compile_)
+        return Nodes(self._model, lambda name: self.selection(self._type(name), details))
 
     # --- what is asked for ---
 
-    def _needs(self, definition: GraphQLField, *details: Details) -> Needs:
+    def _needs(self, *details: Details) -> Needs:
         """Say what is selected of the nodes at a field, by their type."""
-        return _Needs(self._schema, self._collector, details)
+
+        def names(type_name: str) -> frozenset[str]:
+            found = (self._collector.below(self._type(type_name), one) for one in details)
+            selected = {one[0].node.name.value for fields in found for one in fields.values()}
+            return frozenset(name for name in selected if not name.startswith("__"))
+
+        return _ByType(names)
 
     def _wanted(self, definition: GraphQLField, details: Details, pattern: Relationship | Find) -> Wanted:
         connection = _object(definition)
@@ -243,7 +252,7 @@ class Compiler:
                         below.append(inner)
         own = frozenset(name for name in edge_names - {"cursor", "node"} if not name.startswith("__"))
         asked = Asked(
-            needs=self._needs(definition, *below),
+            needs=self._needs(*below),
             edge_needs=lambda _: own,
             wants_nodes="nodes" in names or "node" in edge_names,
             wants_page=bool(names & {"edges", "nodes", "pageInfo"}),
@@ -251,7 +260,7 @@ class Compiler:
         )
         last = pattern.path[-1] if isinstance(pattern, Relationship) and pattern.path else pattern
         inverses = frozenset(last.inverses) & self._inverses if isinstance(last, Relationship) else frozenset()
-        return Wanted(asked, inverses)
+        return Wanted(asked, _ByType(lambda name: self._companions(self._type(name), *below)), inverses)
 
     def _edge_type(self, edge: GraphQLObjectType, details: Details) -> ItemType | None:
         """Give the type of the items that edges are, where a field of theirs is selected."""
@@ -276,24 +285,17 @@ class Compiler:
         return self._field(type_, details)[0].meaning
 
 
-class _Needs:
-    """Says what is selected of a node, by the name of its type."""
+class _ByType(Generic[T]):
+    """Remembers what was made for a type."""
 
-    def __init__(self, schema: GraphQLSchema, collector: Collector, details: tuple[Details, ...]) -> None:
-        self._schema = schema
-        self._collector = collector
-        self._details = details
-        self._known: dict[str, frozenset[str]] = {}
+    def __init__(self, make: Callable[[str], T]) -> None:
+        self._make = make
+        self._known: dict[str, T] = {}
 
-    def __call__(self, type_name: str) -> frozenset[str]:
-        known = self._known.get(type_name)
-        if known is None:
-            type_ = self._schema.type_map[type_name]
-            assert isinstance(type_, GraphQLObjectType)
-            found = (self._collector.below(type_, details) for details in self._details)
-            names = {one[0].node.name.value for fields in found for one in fields.values()}
-            known = self._known[type_name] = frozenset(name for name in names if not name.startswith("__"))
-        return known
+    def __call__(self, type_name: str) -> T:
+        if type_name not in self._known:
+            self._known[type_name] = self._make(type_name)
+        return self._known[type_name]
 
 
 def typename_leaf(name: str) -> Leaf:

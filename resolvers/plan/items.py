@@ -110,7 +110,7 @@ def _reference(rows: Rows, number: int, field: Field) -> Outcome:
 
 
 class ToOneRead:
-    """Reads the nodes behind a to-one relationship: those that the way here has shown, and the others level by level."""
+    """Reads the nodes behind a to-one relationship: those that the way here has shown, the others level by level."""
 
     def __init__(self, relationship: Relationship, needs: Needs) -> None:
         self._relationship = relationship

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ from graph.rows import Rows
 from resolvers.connection import is_descending, page_arguments, plain
 from resolvers.filters import read_arguments, read_where
 from resolvers.plan.arguments import Arguments
+from resolvers.plan.companions import Companions
 from resolvers.plan.connections import Page, as_entity
 from resolvers.plan.items import end_of
 from resolvers.plan.objects import Items
@@ -34,6 +35,8 @@ class Wanted:
 
     asked: Asked
     """Without filter and order."""
+    companions: Callable[[str], Companions]
+    """The relationships whose first page is selected of the nodes, by their type."""
     inverses: frozenset[str]
     """Those of the relationship's inverses that the document selects somewhere."""
 
@@ -54,6 +57,7 @@ def find_read(find: Find, arguments: Arguments, wanted: Wanted) -> Read:
             where=where,
             descending=is_descending(given, default=find.descending),
             in_all=plain(given.get("match")) == "ALL",
+            companions=lambda name: wanted.companions(name).of(run),
         )
         with run.operation.several(1):
             return [await reads.connection(run.operation, find, None, page_arguments(given), asked)], None
@@ -71,7 +75,12 @@ def to_many_read(relationship: Relationship, arguments: Arguments, wanted: Wante
         if prepared is None:
             given = arguments.of(run)
             where = read_where(run.operation.model, relationship.item_types[0], given.get("where"))
-            asked = replace(wanted.asked, where=where, descending=is_descending(given, default=False))
+            asked = replace(
+                wanted.asked,
+                where=where,
+                descending=is_descending(given, default=False),
+                companions=lambda name: wanted.companions(name).of(run),
+            )
             prepared = run.prepared[key] = page_arguments(given), asked
         return await reader.read(run.operation, batch.rows, *prepared), None
 
@@ -189,7 +198,9 @@ class _Reader:
         entities = {place: edge for place, edge in enumerate(edges) if isinstance(edge, Entity)}
         rows = Rows(operation.model, type_, layout, edges, entities)
         if not entities and asked.wants_nodes:
-            found = await named.nodes(operation, edges, rows.entity(0).end(end))
+            found = await named.nodes(
+                operation, edges, rows.entity(0).end(end), asked.companions(named.named.type.name)
+            )
             if found is not None:
                 return found
         nodes = [end_of(rows, place, end) for place in range(len(edges))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graphql import FieldNode, FragmentDefinitionNode, GraphQLError, ValueNode, VariableNode, value_from_ast_untyped
+from graphql import FieldNode, FragmentDefinitionNode, GraphQLError
 
 from graph import lookups
 from graph.collection import Companion, Gathering, gather, gathering, has_company
@@ -14,12 +14,12 @@ from graph.direct import Direct
 from graph.entity import Entity
 from graph.keys import Path
 from graph.levels import one_by_one
-from graph.model import Relationship
 from graph.requests import ItemKey
 from resolvers.fields import ResolverField, ValueField
 from resolvers.meanings import Lookup
-from resolvers.node import companions, named_by, page_companion
+from resolvers.node import companions, named_by
 from resolvers.plan.arguments import Arguments
+from resolvers.plan.companions import Companions
 from resolvers.plan.failures import Step
 from resolvers.plan.objects import below
 from resolvers.plan.run import Leaf, Run
@@ -113,32 +113,6 @@ class LookupRead:
         named, item = self._named(run, number), self._lookup.item
         selection = self._selections.of(run, nodes, name)
         return await lookups.lookup(run.operation, item, named, list(companions(run.operation, item, selection)))
-
-
-class Companions:
-    """The relationships whose first page is asked for with an item, as many edges as a run says."""
-
-    def __init__(self, asked: list[tuple[Relationship, ValueNode | None]]) -> None:
-        """Take the relationships, each with its `first` where it is to-many."""
-        self._asked = asked
-        self._constant: list[Companion] | None = None
-        self._is_constant = not any(isinstance(first, VariableNode) for _, first in asked)
-
-    def of(self, run: Run) -> list[Companion]:
-        """List the companions."""
-        if self._constant is not None:
-            return self._constant
-        found: list[Companion] = []
-        for relationship, first in self._asked:
-            if not relationship.many:
-                found.append(Companion(relationship, 1))
-                continue
-            value = None if first is None else value_from_ast_untyped(first, run.variables.coerced)
-            companion = page_companion(run.operation, relationship, value if isinstance(value, int) else None)
-            found += [] if companion is None else [companion]
-        if self._is_constant:
-            self._constant = found
-        return found
 
 
 def call_read(
