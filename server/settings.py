@@ -110,6 +110,9 @@ class Settings:
         default="127.0.0.1", metadata=_about("Address to listen on; 0.0.0.0 is every IPv4 address of the machine.")
     )
     port: int = field(default=8000, metadata=_about("TCP port to listen on; 0 takes any free one.", _whole(0, 65535)))
+    workers: int = field(
+        default=1, metadata=_about("Processes that serve the port; one that dies is replaced.", _whole(1, 256))
+    )
     graphiql: bool = field(
         default=True, metadata=_about("Whether a browser that opens /graphql gets the GraphiQL page.", _flag)
     )
@@ -121,6 +124,10 @@ class Settings:
     )
     max_body_bytes: int = field(
         default=1_000_000, metadata=_about("Largest request body, in bytes; a larger one gets 413.", _whole(1))
+    )
+    compress: bool = field(
+        default=True,
+        metadata=_about("Whether answers above 1 KiB are compressed (gzip) for clients that accept it.", _flag),
     )
     default_page_size: int = field(
         default=50, metadata=_about("Edges in a page for which neither `first` nor `last` is given.", _whole(1))

@@ -1,6 +1,6 @@
 """GraphQL over HTTP: from the facts of an HTTP request to a GraphQL request, and from a response to an HTTP answer.
 
-Everything here is pure; `app.py` reads from and writes to the network.
+Everything here is pure; `endpoint.py` reads from and writes to the network.
 
 Source: GraphQL over HTTP, https://graphql.github.io/graphql-over-http/draft/
 """
@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import parse_qsl
 
 import orjson
@@ -22,14 +21,16 @@ from resolvers.operation import Request, Response
 JSON: Final = "application/json"
 GRAPHQL_RESPONSE: Final = "application/graphql-response+json"
 HTML: Final = "text/html"
+MULTIPART: Final = "multipart/mixed"
 
 MediaType = Literal["application/json", "application/graphql-response+json", "text/html"]
 CostPolicy = Literal["header", "always", "never"]
-Header = tuple[str, str]
+Header = tuple[bytes, bytes]
+"""A header as ASGI has it: the name in lower case."""
 
-IDEMPOTENCY_HEADER = "Idempotency-Key"
-COST_HEADER = "Tablegraph-Cost"
-COMMON_HEADERS: tuple[Header, ...] = (("Vary", "Accept"), ("X-Content-Type-Options", "nosniff"))
+IDEMPOTENCY_HEADER = b"idempotency-key"
+COST_HEADER = b"tablegraph-cost"
+NO_SNIFFING: Header = (b"x-content-type-options", b"nosniff")
 
 
 REFUSAL_CODES: Mapping[str, str] = {
@@ -46,23 +47,31 @@ REFUSAL_CODES: Mapping[str, str] = {
 """The codes of what is refused before it becomes a GraphQL request."""
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+# Named tuples, for each request makes one of both, and frozen dataclasses take three times as long to make.
+class Head(NamedTuple):
     """The part of an HTTP request that comes before its body; header names are in lower case."""
 
     method: str
-    headers: Mapping[str, str]
+    headers: Mapping[bytes, bytes]
     query_string: bytes = b""
 
+    def text(self, name: bytes) -> str:
+        """Read a header; one that is not there is empty."""
+        return self.headers.get(name, b"").decode("latin-1")
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """One complete HTTP response."""
+
+class Answer(NamedTuple):
+    """One complete HTTP response, but for the headers that tell its length and its request's id."""
 
     status: int
-    media_type: str
     body: bytes
-    headers: tuple[Header, ...] = COMMON_HEADERS
+    headers: tuple[Header, ...]
+
+
+def headers_for(media_type: str) -> tuple[Header, ...]:
+    """Give the headers of an answer whose form was negotiated."""
+    kind = f"{media_type}; charset=utf-8".encode()
+    return ((b"content-type", kind), (b"vary", b"Accept, Accept-Encoding"), NO_SNIFFING)
 
 
 class Refusal(Exception):
@@ -74,10 +83,13 @@ class Refusal(Exception):
         self.code = code
         self.headers = headers
 
-    def answer(self, media_type: str = JSON) -> Answer:
+    def body(self) -> dict[str, Any]:
         """Put the refusal into the form of a GraphQL error."""
-        body = orjson.dumps({"errors": [{"message": str(self), "extensions": {"code": self.code}}]})
-        return Answer(self.status, _with_charset(media_type), body, (*COMMON_HEADERS, *self.headers))
+        return {"errors": [{"message": str(self), "extensions": {"code": self.code}}]}
+
+    def answer(self, media_type: str = JSON) -> Answer:
+        """Answer with the refusal."""
+        return Answer(self.status, orjson.dumps(self.body()), (*headers_for(media_type), *self.headers))
 
 
 def body_too_large(limit_bytes: int) -> Refusal:
@@ -99,21 +111,39 @@ def not_acceptable(accept: str) -> Refusal:
     )
 
 
-def internal_error(request_id: str, media_type: str) -> Answer:
-    """Answer for an exception nobody expected: nothing but the id under which the log has it."""
-    return Refusal(500, "INTERNAL", f"Unexpected error; id {request_id}").answer(media_type)
+def internal_error(request_id: str) -> Refusal:
+    """Tell of an exception nobody expected: nothing but the id under which the log has it."""
+    return Refusal(500, "INTERNAL", f"Unexpected error; id {request_id}")
 
 
-def shutting_down(media_type: str) -> Answer:
-    """Answer for an operation that the end of the process cut off."""
+def shutting_down() -> Refusal:
+    """Tell that the end of the process cut an operation off."""
     message = "The server shut down before the operation was done; send a query again, and check what a mutation did."
-    return Refusal(503, "SHUTTING_DOWN", message).answer(media_type)
+    return Refusal(503, "SHUTTING_DOWN", message)
 
 
 # Content negotiation
 
 
+class Wanted(NamedTuple):
+    """What a client asks for by its Accept header: the form of one answer, and whether it takes several payloads."""
+
+    media_type: MediaType | None
+    incremental: bool
+
+
 @lru_cache(maxsize=128)
+def wanted(accept: bytes, html: bool) -> Wanted:
+    """Read an Accept header. Only a range that names multipart admits it: whoever sends `*/*` expects one answer."""
+    text = accept.decode("latin-1")
+    return Wanted(negotiate(text, html=html), any(name == MULTIPART and q for name, q in _media_ranges(text)))
+
+
+def json_type(head: Head) -> str:
+    """Choose the media type of an answer that is a GraphQL error in any case."""
+    return wanted(head.headers.get(b"accept", b""), False).media_type or JSON
+
+
 def negotiate(accept: str, *, html: bool = False) -> MediaType | None:
     """Choose the media type of the answer, None when nothing on offer is acceptable.
 
@@ -165,10 +195,6 @@ def _parameter(text: str) -> tuple[str, str]:
     return name.strip().lower(), value.strip().strip('"').lower()
 
 
-def _with_charset(media_type: str) -> str:
-    return f"{media_type}; charset=utf-8"
-
-
 # The request
 
 
@@ -184,27 +210,28 @@ def check_head(head: Head, max_body_bytes: int) -> None:
             405,
             "METHOD_NOT_ALLOWED",
             f"Expected GET or POST, got {head.method}; send the operation as a JSON object by POST.",
-            ("Allow", "GET, POST"),
+            (b"allow", b"GET, POST"),
         )
-    _check_content_type(head.headers.get("content-type", ""))
-    _check_content_encoding(head.headers.get("content-encoding", ""))
-    length = head.headers.get("content-length", "")
-    if length.isdecimal() and int(length[:20]) > max_body_bytes:
-        raise body_too_large(max_body_bytes)
-
-
-def _check_content_type(content_type: str) -> None:
-    if content_type == JSON:
-        return
-    name, *parameters = content_type.split(";")
-    charset = dict(_parameter(parameter) for parameter in parameters).get("charset", "utf-8")
-    if name.strip().lower() != JSON or charset not in _UTF8:
+    headers = head.headers
+    if not _is_json(headers.get(b"content-type", b"")):
         raise Refusal(
             415,
             "UNSUPPORTED_MEDIA_TYPE",
-            f"Expected Content-Type application/json in UTF-8, got {content_type or 'none'}; "
+            f"Expected Content-Type application/json in UTF-8, got {head.text(b'content-type') or 'none'}; "
             'send {"query": "…"} with the header Content-Type: application/json.',
         )
+    if b"content-encoding" in headers:
+        _check_content_encoding(head.text(b"content-encoding"))
+    length = headers.get(b"content-length", b"")
+    if length.isdigit() and int(length[:20]) > max_body_bytes:
+        raise body_too_large(max_body_bytes)
+
+
+@lru_cache(maxsize=128)
+def _is_json(content_type: bytes) -> bool:
+    name, *parameters = content_type.decode("latin-1").split(";")
+    charset = dict(_parameter(parameter) for parameter in parameters).get("charset", "utf-8")
+    return name.strip().lower() == JSON and charset in _UTF8
 
 
 def _check_content_encoding(content_encoding: str) -> None:
@@ -213,11 +240,11 @@ def _check_content_encoding(content_encoding: str) -> None:
             415,
             "UNSUPPORTED_CONTENT_ENCODING",
             f"Expected a body that is not compressed, got Content-Encoding {content_encoding}; send it as it is.",
-            ("Accept-Encoding", "identity"),
+            (b"accept-encoding", b"identity"),
         )
 
 
-def read_request(head: Head, body: bytes, cost: CostPolicy) -> Request:
+def read_request(head: Head, body: bytes, cost: CostPolicy, *, incremental: bool = False) -> Request:
     """Read the GraphQL request out of an HTTP request whose head was checked.
 
     Raises: Refusal when the parameters cannot be read or are of the wrong types.
@@ -233,8 +260,9 @@ def read_request(head: Head, body: bytes, cost: CostPolicy) -> Request:
         variables=_read(parameters, "variables", dict, "an object"),
         operation_name=_read(parameters, "operationName", str, "a string") or None,
         mutations_allowed=not is_get,
-        idempotency_key=head.headers.get(IDEMPOTENCY_HEADER.lower()) or None,
-        cost=cost == "always" or (cost == "header" and head.headers.get(COST_HEADER.lower()) == "1"),
+        idempotency_key=head.text(IDEMPOTENCY_HEADER) or None,
+        cost=cost == "always" or (cost == "header" and head.headers.get(COST_HEADER) == b"1"),
+        incremental=incremental,
     )
 
 
@@ -265,17 +293,29 @@ def _from_body(body: bytes) -> dict[str, Any]:
     raise _invalid(f'Expected a JSON object like {{"query": "…"}}, got {_kind(parameters)}.')
 
 
-# orjson makes floats of integers beyond 64 bits, but DynamoDB keeps 38 digits: the standard library reads those.
-_LONG_NUMBER = re.compile(rb"\d{19}")
-
-
 def _load(text: bytes, where: str) -> Any:
     try:
         value = orjson.loads(text)
-        return json.loads(text) if _LONG_NUMBER.search(text) else value
+        return json.loads(text) if _is_rounded(value) else value
     except (ValueError, RecursionError) as error:
         message = f"Expected JSON in UTF-8 in {where}, got something else ({error}); encode it anew."
         raise Refusal(400, "INVALID_JSON", message) from None
+
+
+# orjson makes floats of integers beyond 64 bits, but DynamoDB keeps 38 digits: the standard library reads those.
+def _is_rounded(value: Any) -> bool:
+    values = [value]
+    while values:
+        one = values.pop()
+        kind = type(one)
+        if kind is float:
+            if abs(one) >= 2**63:
+                return True
+        elif kind is dict:
+            values.extend(one.values())
+        elif kind is list:
+            values.extend(one)
+    return False
 
 
 def _read(parameters: dict[str, Any], name: str, kind: type, expected: str) -> Any:
@@ -299,7 +339,7 @@ def _invalid(message: str) -> Refusal:
 # The response
 
 
-def write_response(response: Response, media_type: MediaType) -> Answer:
+def write_response(response: Response, media_type: str) -> Answer:
     """Encode a GraphQL response with the status that its media type asks for.
 
     Raises: TypeError when the body holds a value that JSON has no form for.
@@ -307,7 +347,10 @@ def write_response(response: Response, media_type: MediaType) -> Answer:
             application/graphql-response+json 400 when nothing was executed. Both have 405 for a mutation by GET.
     """
     body = orjson.dumps(response.body)
+    headers = _HEADERS[media_type]
     if response.outcome == "mutation_over_get":
-        return Answer(405, _with_charset(media_type), body, (*COMMON_HEADERS, ("Allow", "POST")))
-    status = 400 if response.outcome == "refused" and media_type == GRAPHQL_RESPONSE else 200
-    return Answer(status, _with_charset(media_type), body)
+        return Answer(405, body, (*headers, (b"allow", b"POST")))
+    return Answer(400 if response.outcome == "refused" and media_type == GRAPHQL_RESPONSE else 200, body, headers)
+
+
+_HEADERS = {media_type: headers_for(media_type) for media_type in (JSON, GRAPHQL_RESPONSE)}

@@ -27,8 +27,9 @@ from starlette.types import Message
 
 from graph.errors import TableMissing
 from resolvers.operation import Request, Response
-from server.app import build_app, serve
+from server.app import build_app
 from server.logs import ROOMS, JsonFormatter, TextFormatter, configure_logging
+from server.process import serve
 from server.settings import Settings, load_settings
 
 HELLO = {"query": "{ hello }"}
@@ -389,6 +390,27 @@ async def test_a_client_that_leaves_cancels_the_execution(log: Callable[[], list
     assert [(line["level"], line["status"]) for line in log()] == [("info", 499)]
 
 
+async def test_an_operation_that_is_done_soon_has_nobody_asking_after_its_client() -> None:
+    asked = 0
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        nonlocal asked
+        asked += 1
+        return {"type": "http.request", "body": b'{"query": "{ hello }"}', "more_body": False}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    headers = [(b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/graphql", "query_string": b"", "headers": headers}
+    await build_app(ScriptedApi(), Settings())(scope, receive, send)
+    await asyncio.sleep(0)
+
+    assert asked == 1
+    assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
+
+
 # The process
 
 
@@ -529,7 +551,12 @@ def main() -> int:
     """Serve until a signal comes; operations say what they do on standard output and wait on standard input."""
 
     async def waiting(request: Request) -> Response:
+        if request.query == "which process":
+            return Response({"data": {"pid": os.getpid()}}, "executed")
         say("executing")
+        if request.query == "wait a moment":
+            await asyncio.sleep(0.3)
+            return await hello(request)
         if request.query == "wait for a line":
             return Response({"data": {"line": await asyncio.to_thread(sys.stdin.readline)}}, "executed")
         try:

@@ -310,7 +310,7 @@ async def test_without_an_acceptable_media_type_the_answer_is_406(client: httpx.
 async def test_caches_are_told_that_the_answer_depends_on_accept(client: httpx.AsyncClient) -> None:
     answer = await get(TYPENAME).send(client)
 
-    assert answer.headers["vary"] == "Accept"
+    assert answer.headers["vary"] == "Accept, Accept-Encoding"
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
@@ -419,7 +419,7 @@ NO_QUERY = "Expected the parameter query, a string with a GraphQL document, got 
         pytest.param(b'{"query": "\\ud800"}', "INVALID_JSON", NO_JSON, id="lone-surrogate"),
         pytest.param(b'{"query": NaN}', "INVALID_JSON", NO_JSON, id="not-a-number"),
         pytest.param(b"[" * 5000 + b"]" * 5000, "INVALID_JSON", NO_JSON, id="too-deep"),
-        pytest.param(b"[" * 1000 + b"9" * 19 + b"]" * 1000, "INVALID_JSON", NO_JSON, id="too-deep-for-long-numbers"),
+        pytest.param(b"[" * 1000 + b"9" * 20 + b"]" * 1000, "INVALID_JSON", NO_JSON, id="too-deep-for-long-numbers"),
         pytest.param(b"null", "INVALID_REQUEST", "Expected a JSON object like", id="null"),
         pytest.param(b'"{ hello }"', "INVALID_REQUEST", "Expected a JSON object like", id="string"),
         pytest.param(

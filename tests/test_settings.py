@@ -34,6 +34,8 @@ def test_without_any_value_the_defaults_hold() -> None:
         pytest.param("batch_linger_secs", "0", 0.0, id="no-linger"),
         pytest.param("graphiql", "off", False, id="flag-off"),
         pytest.param("introspection", "True", True, id="flag-on"),
+        pytest.param("compress", "no", False, id="uncompressed"),
+        pytest.param("workers", "4", 4, id="workers"),
         pytest.param("cost", "ALWAYS", "always", id="choice-in-any-case"),
         pytest.param("transport", "boto3", "boto3", id="transport"),
     ],
@@ -67,6 +69,7 @@ def test_options_that_are_no_settings_are_left_to_the_command() -> None:
     [
         pytest.param("port", "http", "a whole number from 0 to 65535", id="no-number"),
         pytest.param("port", "65536", "a whole number from 0 to 65535", id="port-too-high"),
+        pytest.param("workers", "0", "a whole number from 1 to 256", id="no-worker"),
         pytest.param("max_in_flight", "0", "a whole number of at least 1", id="none-in-flight"),
         pytest.param("read_budget", "1.5", "a whole number of at least 1", id="fraction"),
         pytest.param("operation_timeout_secs", "0", "a number of seconds, more than 0", id="no-time"),

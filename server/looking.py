@@ -1,0 +1,84 @@
+"""The commands that look at a model and send nothing: `schema`, `check`, `explain` and `shards`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import math
+import sys
+from pathlib import Path
+
+from graph.imagined import READ_UNIT_BYTES, ImaginedTable, explanation
+from graph.loaders import Graph, Limits
+from graph.patterns import access_patterns
+from resolvers.operation import Request
+from resolvers.schema import Api, print_sdl
+from server.settings import Settings
+from server.tables import model_of
+
+PARTITION_READ_UNITS = 3000
+SHARD_PADDING = 1.15
+
+FAILED = 1
+MISUSED = 2
+
+
+def _fail(message: str, code: int) -> int:
+    sys.stderr.write(f"{message}\n")
+    return code
+
+
+def schema(_: argparse.Namespace, settings: Settings) -> int:
+    """Print the public GraphQL schema."""
+    sys.stdout.write(print_sdl(model_of(settings)))
+    return 0
+
+
+def check(_: argparse.Namespace, settings: Settings) -> int:
+    """Print the table of access patterns."""
+    model = model_of(settings)
+    sys.stdout.write(
+        f"{settings.schema}: {len(model.nodes)} node types, {len(model.items) - len(model.nodes)} edge types, "
+        f"{len(model.relationships)} relationships and {len(model.finds)} access patterns: no mistakes\n\n"
+    )
+    rows = [("FIELD", "REQUESTS", "INDEX", "KEY CONDITION", "THEN, FOR THE NODES")]
+    rows += [
+        (entry.field, entry.requests, entry.index, entry.key_condition, entry.then) for entry in access_patterns(model)
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        sys.stdout.write(f"{line.rstrip()}\n")
+    return 0
+
+
+def explain(options: argparse.Namespace, settings: Settings) -> int:
+    """Print the requests of a query."""
+    model = model_of(settings)
+    query = Path(options.query[1:]).read_text() if options.query.startswith("@") else options.query
+    table = ImaginedTable(model, options.length, options.item_bytes)
+    api = Api(Graph(model, table, Limits(linger_secs=1.0)))
+    try:
+        variables = json.loads(options.variables)
+    except ValueError as error:
+        return _fail(f"--variables: expected a JSON object, got {options.variables!r}: {error}", MISUSED)
+    response = asyncio.run(api.execute(Request(query, variables)))
+    if "errors" in response.body:
+        return _fail("\n".join(error["message"] for error in response.body["errors"]), FAILED)
+    sys.stdout.write(explanation(table, options.length, options.item_bytes) + "\n")
+    return 0
+
+
+def shards(options: argparse.Namespace, _: Settings) -> int:
+    """Compute N = items read at once / items that one partition gives a second. Source: AWS, write sharding of GSIs."""
+    if not (options.items > 0 and 0 < options.share <= 1 and options.size > 0):
+        return _fail("expected --items and --size above 0, and --share above 0 and at most 1", MISUSED)
+    # A read unit gives several small items, or a part of a large one.
+    per_unit = options.size <= READ_UNIT_BYTES and math.floor(READ_UNIT_BYTES / options.size)
+    per_second = PARTITION_READ_UNITS * (per_unit or 1 / math.ceil(options.size / READ_UNIT_BYTES))
+    exact = options.items * options.share / per_second
+    needed = math.ceil(exact)
+    roomy = math.ceil(needed * SHARD_PADDING)
+    sys.stdout.write(f"{needed} shards are needed ({exact:.1f}); {roomy} leave room for uneven data\n")
+    return 0

@@ -1,0 +1,136 @@
+"""The process that serves the application: its socket, its signals, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+from functools import partial
+from types import FrameType
+
+import uvicorn
+
+from server.app import Application
+from server.logs import configure_logging
+from server.page import ENDPOINT
+from server.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+FAILED = 1
+INTERRUPTED = 130
+
+
+class GracefulServer(uvicorn.Server):
+    """uvicorn's server; the application knows from the signal on that it is about to end."""
+
+    def __init__(self, app: Application, settings: Settings, parent: int | None = None) -> None:
+        """Take the application; `parent` is a file descriptor that is readable once the parent process is gone."""
+        super().__init__(_uvicorn_config(app, settings))
+        self.app = app
+        self.parent = parent
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Take SIGTERM or SIGINT."""
+        self.app.state.shutting_down = True
+        super().handle_exit(sig, frame)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to listen, and say where; from here on signals are heard and requests answered."""
+        await super().startup(sockets)
+        if self.parent is not None:
+            asyncio.get_running_loop().add_reader(self.parent, self._follow_parent, self.parent)
+        worker = {} if self.parent is None else {"worker": os.getpid()}
+        for listener in sockets or []:
+            host, port = listener.getsockname()[:2]
+            url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+            logger.info("GraphQL at %s%s", url, ENDPOINT, extra={"fields": worker})
+
+    def _follow_parent(self, parent: int) -> None:
+        asyncio.get_running_loop().remove_reader(parent)
+        self.handle_exit(signal.SIGTERM, None)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop listening, then wait for the requests under way."""
+        logger.info("shutting down; requests under way: %d", len(self.server_state.tasks))
+        await super().shutdown(sockets)
+
+
+def serve(app: Application, settings: Settings) -> int:
+    """Serve until SIGTERM or SIGINT, let running requests finish, and return the exit code of the process.
+
+    Must run in the main thread, for signals come there.
+    """
+    if settings.workers > 1 and not hasattr(os, "fork"):
+        sys.stderr.write("TABLEGRAPH_WORKERS: expected 1, for this system cannot fork processes.\n")
+        return FAILED
+    try:
+        listeners = _listen(settings.host, settings.port, settings.workers)
+    except OSError as error:
+        cause = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror
+        cure = "choose another with --port or TABLEGRAPH_PORT, --host or TABLEGRAPH_HOST"
+        sys.stderr.write(f"Cannot listen on {settings.host}:{settings.port}: {cause}; {cure}.\n")
+        return FAILED
+    configure_logging(settings.log_format, settings.log_level)
+    _settle_garbage_collection()
+    if settings.workers == 1:
+        return _run(app, settings, listeners[0])
+    # Imported here, for it brings multiprocessing, which one process alone has no use for.
+    from server.workers import Workers
+
+    return Workers(partial(_run, app, settings), settings.graceful_shutdown_secs, listeners).run()
+
+
+def _run(app: Application, settings: Settings, listener: socket.socket, parent: int | None = None) -> int:
+    server = GracefulServer(app, settings, parent)
+    # uvicorn raises the signal again when it is done, to end as a process without a handler would: killed, not with 0.
+    signal.signal(signal.SIGTERM, server.handle_exit)
+    try:
+        server.run(sockets=[listener])
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
+
+
+def _listen(host: str, port: int, count: int) -> list[socket.socket]:
+    """Listen on a port, with so many sockets; each of them gets a part of the connections."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listen = partial(socket.create_server, family=family, backlog=2048)
+    if count == 1 or sys.platform != "linux":
+        # Workers may share one, but the first to wake takes all connections that are waiting.
+        return [listen((host, port))] * count
+    # Tells whether another process has the port, which sockets that share it do not.
+    with listen((host, port)) as first:
+        port = first.getsockname()[1]
+    return [listen((host, port), reuse_port=True) for _ in range(count)]
+
+
+def _uvicorn_config(app: Application, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        lifespan="on",
+        http="httptools",
+        # There is no route for WebSockets yet, and their library takes a tenth of the start.
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # Without a limit one open stream keeps the process from ever ending.
+        timeout_graceful_shutdown=settings.graceful_shutdown_secs,
+    )
+
+
+def _settle_garbage_collection() -> None:
+    """Keep what was made at start, the schema above all, out of every collection, and collect more rarely.
+
+    Workers share these objects' memory for as long as no collection touches them. Collecting once more before would
+    take a tenth of the start, for a megabyte.
+    """
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+    gc.enable()

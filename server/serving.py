@@ -1,0 +1,54 @@
+"""The command `serve`: an existing table as an API."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from graph.model import Model
+from resolvers.examples import example_queries
+from resolvers.schema import Api
+from server.app import build_app
+from server.process import serve
+from server.settings import Settings
+from server.tables import compare, graph_of, model_of, region
+from server.transports import Way, open_transport
+
+Tabs = list[dict[str, str]]
+
+
+def serve_table(_: argparse.Namespace, settings: Settings) -> int:
+    """Serve the table until a signal comes, and give the exit code of the process."""
+    model = model_of(settings)
+    opened = partial(open_transport, settings, region(settings))
+    transport = opened()
+    asyncio.run(compare(graph_of(model, transport, settings)))
+    return run(model, unused(transport, opened, settings), settings, list(example_queries(model)))
+
+
+def unused(transport: Way, opened: Callable[[], Way], settings: Settings) -> Way:
+    """Give a transport that the server may have: workers are forked, and threads and connections stay behind."""
+    if settings.workers == 1:
+        return transport
+    transport.close()
+    return opened()
+
+
+def run(model: Model, transport: Way, settings: Settings, tabs: Tabs) -> int:
+    """Serve a model until a signal comes, and give the exit code of the process."""
+    # A graph of its own: the slots of a client belong to one event loop, and that of the server begins only now.
+    graph = graph_of(model, transport, settings)
+    settings = replace(settings, title=settings.title or next(iter(model.tables)))
+    api = Api(
+        graph,
+        timeout_secs=settings.operation_timeout_secs,
+        introspection=settings.introspection,
+        mutations=settings.mutations,
+    )
+    try:
+        return serve(build_app(api, settings, tabs), settings)
+    finally:
+        transport.close()
