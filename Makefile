@@ -8,6 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 VENV := .venv/.installed
 ENGINE := server/engine/node_modules/.installed
 IDE := server/ide/dist/index.html
+PEERS := benchmarks/peers/node_modules/.installed
 
 need_python = test -n "$(PYTHON)" || { echo "tablegraph needs Python 3.11 or newer: install it, or say make PYTHON=/path/to/python3" >&2; exit 1; }
 need_node = command -v npm >/dev/null && test "$$(node -p 'process.versions.node.split(".")[0]')" -ge 20 || \
@@ -17,7 +18,7 @@ need_chromium = command -v "$${CHROMIUM:-chromium}" >/dev/null || { test "$$(id 
     { echo "make test-ui needs chromium on PATH: install it (Debian: apt-get install chromium)" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-ui storm check schema golden bench bench-load lock clean
+.PHONY: help install run test test-ui storm differential check schema golden bench bench-load lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +50,8 @@ test: install ## run the tests
 	.venv/bin/pytest
 storm: install ## write for a minute while server and engine are killed five times each
 	.venv/bin/python -m tests.storm
+differential: install ## compare plans with the reference on 20,000 random queries
+	.venv/bin/python -m tests.differential --cases 20000
 # Debian's browser: the download that test tools make by themselves is not in the registries.
 test-ui: install $(IDE) ## test GraphiQL in a browser
 	@$(need_chromium)
@@ -65,8 +68,13 @@ schema: install ## print the public schema that schema.graphql gives
 # Reviewed as code afterwards.
 golden: install ## rewrite the golden files
 	.venv/bin/pytest -q tests/test_golden.py tests/test_readme.py tests/test_seed_rows.py --update-golden
-bench: install ## run the benchmarks
-	.venv/bin/python -m benchmarks.run
+# Servers to compare with; nothing else needs them.
+$(PEERS): benchmarks/peers/package.json benchmarks/peers/package-lock.json
+	@$(need_node)
+	cd benchmarks/peers && npm ci --no-audit --no-fund
+	@touch $@
+bench: install $(PEERS) ## compare CPU, speed and cost with other servers; BENCH="--queries Q2" says what
+	.venv/bin/python -m benchmarks.run $(BENCH)
 bench-load: install ## load up to 100,000 items, beside a plain boto3 loop
 	.venv/bin/python -m benchmarks.load
 # Keeps what is locked as long as it fits; make lock LOCK=--upgrade takes newer releases. --universal: for every platform.
@@ -76,4 +84,4 @@ lock: ## write requirements.lock from pyproject.toml
 	.venv/uv/bin/uv pip compile -q pyproject.toml --group dev --universal --generate-hashes --no-emit-index-url --no-header $(LOCK) -o requirements.lock
 # The demo's data in .data stays.
 clean: ## remove what make made
-	rm -rf .venv server/engine/node_modules server/ide/node_modules server/ide/dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv benchmarks/peers/node_modules server/engine/node_modules server/ide/node_modules server/ide/dist .mypy_cache .pytest_cache .ruff_cache

@@ -1,169 +1,149 @@
-"""The API beside the same reads by hand: CPU for each query, in alternating rounds of one run."""
+"""tablegraph beside other servers on the same table, in alternating rounds of one run: CPU, requests a second, cost."""
 
 from __future__ import annotations
 
-import asyncio
-import itertools
-import statistics
-import time
-from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+import argparse
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-import boto3
-from botocore.config import Config
+import orjson
+import uvloop
 
-from graph.boto import BotoTransport
-from graph.client import Client
-from graph.loaders import Graph
-from graph.requests import PutItems
-from graph.tables import create_table
-from resolvers.operation import Request
-from resolvers.schema import Api
-from resolvers.sdl import compile_model
-from server.demo import read_items
+from benchmarks import curves, million
+from benchmarks.client import request_of
+from benchmarks.front import HOST
+from benchmarks.measure import Cost, Measured, Pace, chain, comparable, cost, measure, once, warm_up
+from benchmarks.plot import draw
+from benchmarks.queries import QUERIES
+from benchmarks.report import show, show_chain
+from benchmarks.servers import OURS, SERVERS, Running, fronted, serving
+from benchmarks.table import make_fleet
 from server.engine import Engine
 
-ROOT = Path(__file__).parent.parent
-TABLE, INDEX = "banana-delivery", "reverse-lookup-index"
-ROUNDS = 15
-
-BOXES = [f"C001{pallet:03}{box:02}" for pallet in range(1, 6) for box in range(1, 11)]
-CONTAINERS = [f"{number:06}" for number in range(1, 11)]
-PALLET_FIELDS = "edges { linkedBy linkedDatetime node { number origin destination"
-
-QUERIES = {
-    "Q1": '{ container(number: "000001") { id number operator } }',
-    "Q2": f'{{ container(number: "000001") {{ number pallets(first: 20) {{ {PALLET_FIELDS} boxes(first: 15) {{ edges '
-    "{ linkedBy node { number weightInKg isDangerous } } } } } } } }",
-    "Q3": "{ "
-    + " ".join(
-        f'b{box}: box(number: "{box}") {{ number pallet {{ number container {{ operator }} }} }}' for box in BOXES
-    )
-    + " }",
-    "Q4": f'{{ container(number: "000001") {{ pallets(first: 10) {{ {PALLET_FIELDS} }} cursor }} '
-    "pageInfo { hasNextPage endCursor } } } }",
-    "Q5": "{ "
-    + " ".join(
-        f'c{n}: container(number: "{n}") {{ pallets(first: 20) {{ {PALLET_FIELDS} }} }} }} }}' for n in CONTAINERS
-    )
-    + " }",
-}
+PLOTTED = 8
+"""How many requests are under way at once in the figures that are drawn."""
 
 
-class ByHand:
-    """The same reads as somebody who knows the table writes them: boto3 in threads, batched, nothing else."""
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The servers under comparison, and the port of the front, if there is one."""
 
-    def __init__(self, endpoint: str) -> None:
-        config = Config(max_pool_connections=16, retries={"total_max_attempts": 1})
-        self._client = boto3.client(
-            "dynamodb",
-            endpoint_url=endpoint,
-            region_name="eu-central-1",
-            config=config,
-            aws_access_key_id="local",
-            aws_secret_access_key="local",
-        )
-        self._threads = ThreadPoolExecutor(16)
-
-    async def _call(self, method: str, **parameters: Any) -> Any:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, lambda: getattr(self._client, method)(**parameters))
-
-    async def node(self, key: str) -> Any:
-        return await self._call("get_item", TableName=TABLE, Key=_key(key))
-
-    async def nodes(self, keys: list[str]) -> list[Any]:
-        unique = list(dict.fromkeys(keys))
-        batches = [unique[start : start + 100] for start in range(0, len(unique), 100)]
-        answers = await asyncio.gather(
-            *(
-                self._call("batch_get_item", RequestItems={TABLE: {"Keys": [_key(key) for key in batch]}})
-                for batch in batches
-            )
-        )
-        return [item for answer in answers for item in answer["Responses"][TABLE]]
-
-    async def edges(self, key: str, prefix: str, limit: int, *, reverse: bool = False) -> list[Any]:
-        names = {"#p": "relatedObjectId" if reverse else "objectId", "#s": "objectId" if reverse else "relatedObjectId"}
-        index = {"IndexName": INDEX} if reverse else {}
-        answer = await self._call(
-            "query",
-            TableName=TABLE,
-            KeyConditionExpression="#p = :p AND begins_with(#s, :s)",
-            ExpressionAttributeNames=names,
-            ExpressionAttributeValues={":p": {"S": key}, ":s": {"S": prefix}},
-            Limit=limit,
-            **index,
-        )
-        return [item[names["#s"]]["S"] for item in answer["Items"]]
-
-    async def q1(self) -> None:
-        await self.node("CONTAINER_000001")
-
-    async def q2(self) -> None:
-        await self.node("CONTAINER_000001")
-        pallets = await self.edges("CONTAINER_000001", "PALLET_", 21)
-        await self.nodes(pallets)
-        boxes = await asyncio.gather(*(self.edges(pallet, "BOX_", 16) for pallet in pallets))
-        await self.nodes(list(itertools.chain.from_iterable(boxes)))
-
-    async def q3(self) -> None:
-        boxes = [f"BOX_{box}" for box in BOXES]
-        await self.nodes(boxes)
-        pallets = await asyncio.gather(*(self.edges(box, "PALLET_", 1, reverse=True) for box in boxes))
-        unique = list(dict.fromkeys(itertools.chain.from_iterable(pallets)))
-        containers = await asyncio.gather(*(self.edges(pallet, "CONTAINER_", 1, reverse=True) for pallet in unique))
-        await self.nodes(list(itertools.chain.from_iterable(containers)))
-
-    async def q4(self) -> None:
-        await self.node("CONTAINER_000001")
-        await self.nodes(await self.edges("CONTAINER_000001", "PALLET_", 11))
-
-    async def q5(self) -> None:
-        keys = [f"CONTAINER_{number}" for number in CONTAINERS]
-        await self.nodes(keys)
-        pallets = await asyncio.gather(*(self.edges(key, "PALLET_", 21) for key in keys))
-        await self.nodes(list(itertools.chain.from_iterable(pallets)))
+    running: dict[str, Running]
+    front: int | None
 
 
-def _key(key: str) -> dict[str, Any]:
-    return {"objectId": {"S": key}, "relatedObjectId": {"S": key}}
+@asynccontextmanager
+async def staged(engine: str, options: argparse.Namespace) -> AsyncIterator[Stage]:
+    """Start the servers on an engine."""
+    async with AsyncExitStack() as stack:
+        port = None
+        endpoint = engine
+        if not options.direct:
+            port = await stack.enter_async_context(fronted(engine, options.latency))
+            endpoint = f"http://{HOST}:{port}"
+        running = {name: await stack.enter_async_context(serving(SERVERS[name], endpoint)) for name in options.servers}
+        yield Stage(running, port)
 
 
-async def _cpu_ms(work: Callable[[], Awaitable[object]], times: int) -> float:
-    started = time.process_time()
-    for _ in range(times):
-        await work()
-    return (time.process_time() - started) * 1000 / times
+async def agreed(stage: Stage, query: str, request: bytes) -> dict[str, Cost]:
+    """Give what a query costs the table through each server, once all of them give the same answer.
+
+    Raises: SystemExit if one of them does not.
+    """
+    costs: dict[str, Cost] = {}
+    expected = None
+    for name, one in stage.running.items():
+        if stage.front is None:
+            body = (await once(one, request)).body
+        else:
+            costs[name], body = await cost(stage.front, one, request)
+        answer = comparable(body)
+        expected = answer if expected is None else expected
+        if answer != expected or not answer:
+            raise SystemExit(f"{query}: {name} answers otherwise than {next(iter(stage.running))}: {body[:500]!r}")
+    return costs
+
+
+async def compare(stage: Stage, options: argparse.Namespace) -> dict[str, dict[str, Measured]]:
+    """Run the queries and print what they cost; give the figures to draw."""
+    drawn = {}
+    for query in options.queries:
+        request = request_of(QUERIES[query], query.lower())
+        costs = await agreed(stage, query, request)
+        await warm_up(stage.running, request, PLOTTED)
+        for lanes in options.concurrency:
+            found = await measure(stage.running, request, lanes, Pace(options.rounds, options.seconds))
+            show(query, lanes, found, costs)
+            if lanes == PLOTTED or len(options.concurrency) == 1:
+                drawn[query] = found
+        if stage.front is not None and options.latency:
+            pace = Pace(options.rounds, options.seconds)
+            alone = await measure(stage.running, request, 1, pace)
+            chains = {
+                name: (await chain(stage.front, one, request, options.latency), alone[name])
+                for name, one in stage.running.items()
+            }
+            show_chain(query, options.latency, chains)
+    return drawn
+
+
+def show_memory(running: Mapping[str, Running]) -> None:
+    """Print what each server holds at the end."""
+    print("\nmemory, MB: " + ", ".join(f"{one.server.title} {one.memory_mb():.0f}" for one in running.values()))
+
+
+def save(drawn: dict[str, dict[str, Measured]], path: Path) -> None:
+    """Write the figures as JSON, and beside them the drawing."""
+    content = {query: {name: asdict(one) for name, one in found.items()} for query, found in drawn.items()}
+    path.with_suffix(".json").write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+    path.write_text(draw({query: {name: one.cpu_ms for name, one in found.items()} for query, found in drawn.items()}))
 
 
 async def main() -> None:
-    """Load the fleet, run the rounds, print the table."""
+    """Load the fleet, start the servers, run the rounds."""
+    options = parsed(sys.argv[1:])
+    if options.million:
+        await million.run(options.servers, options.queries, Pace(options.rounds, options.seconds))
+        return
     async with Engine() as engine:
-        transport = BotoTransport(engine.endpoint_url, "eu-central-1", credentials=("local", "local"))
-        model = compile_model((ROOT / "schema.graphql").read_text())
-        graph = Graph(model, Client(transport))
-        await graph.send(create_table(model, model.tables[TABLE]))
-        items = read_items(ROOT / "examples/bananas/fleet.py")
-        while batch := tuple(itertools.islice(items, 25)):
-            await graph.send(PutItems(TABLE, batch))
-        api, by_hand = Api(graph), ByHand(engine.endpoint_url)
-        print(f"{'':4}{'requests':>10}{'API ms':>10}{'by hand ms':>12}{'ratio':>8}   (CPU, medians of {ROUNDS} rounds)")
-        for name, query in QUERIES.items():
-            response = await api.execute(Request(query, cost=True))
-            assert "errors" not in response.body, response.body["errors"]
-            requests = response.body["extensions"]["cost"]["requests"]["total"]
-            times = 20 if name in ("Q1", "Q4") else 2
-            ours, theirs = [], []
-            for _ in range(ROUNDS):
-                ours.append(await _cpu_ms(lambda query=query: api.execute(Request(query)), times))  # type: ignore[misc]
-                theirs.append(await _cpu_ms(getattr(by_hand, name.lower()), times))
-            api_ms, hand_ms = statistics.median(ours), statistics.median(theirs)
-            print(f"{name:4}{requests:>10}{api_ms:>10.2f}{hand_ms:>12.2f}{api_ms / hand_ms:>8.2f}")
-        transport.close()
+        await make_fleet(engine.endpoint_url)
+        async with staged(engine.endpoint_url, options) as stage:
+            if options.curves:
+                await curves.run(stage.running, Pace(options.rounds, options.seconds))
+                return
+            drawn = await compare(stage, options)
+            show_memory(stage.running)
+    if options.plot:
+        save(drawn, options.plot)
+
+
+def parsed(arguments: list[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="benchmarks.run", description=__doc__)
+    servers = "all unless told; ratios are to the first one. With --million only our own unless told"
+    parser.add_argument("--servers", nargs="+", choices=SERVERS, help=servers)
+    parser.add_argument("--queries", nargs="+", choices=QUERIES, default=list(QUERIES))
+    parser.add_argument("--concurrency", nargs="+", type=int, default=[1, 8, 32])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=1.0, help="length of each server's part of a round")
+    ways = parser.add_mutually_exclusive_group()
+    ways.add_argument("--direct", action="store_true", help="the engine itself, without the front before it")
+    ways.add_argument("--latency", type=float, default=0.0, metavar="MS", help="what each request to the table waits")
+    modes = parser.add_mutually_exclusive_group()
+    modes.add_argument("--million", action="store_true", help="the same queries on a table of one million nodes")
+    modes.add_argument("--curves", action="store_true", help="cost by depth, width and page size")
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE.svg", help="draw the CPU of each server, and keep the figures"
+    )
+    options = parser.parse_args(arguments)
+    options.servers = options.servers or ([OURS] if options.million else list(SERVERS))
+    if options.curves:
+        options.servers = [name for name in options.servers if SERVERS[name].is_graphql]
+    return options
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    uvloop.run(main())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 from aiodataloader import DataLoader
@@ -91,20 +92,22 @@ class Batches:
         """Queue keys, those that were asked for before left out."""
         known, under_way = self._known, self._under_way
         if new := [key for key in keys if key not in known and key not in under_way]:
-            for key in dict.fromkeys(new):
-                self._enqueue(key)
+            for table in dict.fromkeys([key[0] for key in new]):
+                self._enqueue(table, [key for key in dict.fromkeys(new) if key[0] == table])
             if self.hands > 1:
                 self._plan_flush()
 
-    def _enqueue(self, key: ItemKey) -> None:
-        table = key[0]
-        batch = self._open.get(table)
-        if batch is None:
-            batch = self._open[table] = Batch(table)
-        batch.keys.append(key)
-        self._under_way[key] = batch
-        if len(batch.keys) == BATCH_GET_KEYS:
-            self._send(batch)
+    def _enqueue(self, table: str, keys: list[ItemKey]) -> None:
+        while keys:
+            batch = self._open.get(table)
+            if batch is None:
+                batch = self._open[table] = Batch(table)
+            room = BATCH_GET_KEYS - len(batch.keys)
+            taken, keys = keys[:room], keys[room:]
+            batch.keys += taken
+            self._under_way.update(dict.fromkeys(taken, batch))
+            if len(batch.keys) == BATCH_GET_KEYS:
+                self._send(batch)
 
     def promise(self, key: ItemKey, future: asyncio.Future[Any]) -> None:
         """Have a future get an item when it is there."""
@@ -117,12 +120,44 @@ class Batches:
     async def outcomes(self, keys: Sequence[ItemKey]) -> list[Any]:
         """Give the items of keys, in order: None for one that does not exist, the exception for one that failed."""
         known = self._known
+        if self.hands == 1 and not self._under_way and keys:
+            table = keys[0][0]
+            wanted = list(dict.fromkeys([key for of, key in keys if of == table]))
+            if len(wanted) == len(keys) and not any([key in known for key in keys]):
+                return await self._get_alone(table, keys, wanted)
         self.request(keys)
-        waiting = {key: self._under_way[key] for key in keys if key not in known}
-        if not waiting:
-            return [known[key] for key in keys]
-        await self._wait(set(waiting.values()))
-        return [waiting[key].outcome(key) if key in waiting else known[key] for key in keys]
+        under_way = self._under_way
+        batches = {under_way[key] for key in keys if key not in known}
+        if batches:
+            await self._wait(batches)
+            if any([key not in known for key in keys]):
+                found = {key: batch.outcome(key) for batch in batches for key in batch.keys}
+                return [found[key] if key in found else known[key] for key in keys]
+        return [known[key] for key in keys]
+
+    async def _get_alone(self, table: str, keys: Sequence[ItemKey], wanted: list[KeyAttributes]) -> list[Any]:
+        """Get items for the only one who walks along the operation: nobody else can wait for them."""
+        if len(wanted) == 1:
+            return await self._get_one(table, keys[0], wanted)
+        chunks = [wanted[begin : begin + BATCH_GET_KEYS] for begin in range(0, len(wanted), BATCH_GET_KEYS)]
+        outcomes = await asyncio.gather(*[self._get(table, chunk) for chunk in chunks], return_exceptions=True)
+        items: list[Any] = []
+        for begin, chunk, found in zip(count(0, BATCH_GET_KEYS), chunks, outcomes, strict=False):
+            if isinstance(found, BaseException):
+                items += [found] * len(chunk)
+            else:
+                got = list(map(found.get, chunk))
+                self._known.update(zip(keys[begin : begin + BATCH_GET_KEYS], got, strict=True))
+                items += got
+        return items
+
+    async def _get_one(self, table: str, key: ItemKey, wanted: list[KeyAttributes]) -> list[Any]:
+        try:
+            found = await self._get(table, wanted)
+        except Exception as error:
+            return [error]
+        item = self._known[key] = found.get(wanted[0])
+        return [item]
 
     async def _wait(self, batches: set[Batch]) -> None:
         if self.hands == 1 and not self._readers:
@@ -257,7 +292,7 @@ class Batches:
         """Let go of everybody who waits for an item."""
         if self._linger is not None:
             self._linger.cancel()
-        for batch in {*self._open.values(), *self._under_way.values()}:
+        for batch in {*self._open.values(), *self._under_way.values()} if self._under_way else ():
             batch.answered.cancel()
             for _, future in batch.waiters:
                 future.cancel()

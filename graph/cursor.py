@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import hashlib
 from decimal import Decimal
 from typing import Any
@@ -16,6 +17,8 @@ VERSION = 1
 
 MAX_DEPTH = 20
 """A position is nested as deep as a path is long, and Python's own recursion ends at about 1,000."""
+
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 Position = tuple[Any, ...]
 """The place of an item among those that a source reads: key values, with the source's own numbering around them."""
@@ -31,7 +34,9 @@ def fingerprint(*identity: object) -> str:
 
 def write_cursor(position: Position, connection: str) -> str:
     """Write a position as the cursor of a connection."""
-    return base64.urlsafe_b64encode(orjson.dumps([VERSION, connection, _encode(position)])).decode().rstrip("=")
+    plain = position if set(map(type, position)) == {str} else _encode(position)
+    written = binascii.b2a_base64(orjson.dumps([VERSION, connection, plain]), newline=False)
+    return written.translate(_URL_SAFE, b"=").decode()
 
 
 def read_cursor(cursor: str, connection: str, argument: str) -> Position:

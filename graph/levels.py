@@ -18,12 +18,15 @@ from graph.keys import Shard
 from graph.loaders import Operation
 from graph.lookups import Needs, load
 from graph.model import Projection, Relationship
-from graph.partition import RangeSource, collected, discriminator
+from graph.partition import RangeSource, discriminator
 from graph.planner import KeyRange, partition_parts, plan
 from graph.requests import Item, ItemKey, Query, key_value
 from graph.rows import NOTHING, KeyOnly, Rows
 from graph.shapes import Fits, NamedKey, disagree, fits, held_fields, named_key, spells_partition
 from graph.sources import read_layouts
+
+ALL_ITEMS, SOME_ITEMS = frozenset((dict,)), frozenset((dict, type(None)))
+"""The types of what was loaded where none, or nothing but items, is missing, and no loading failed."""
 
 T = TypeVar("T")
 Outcome = Any
@@ -150,7 +153,7 @@ async def starts(
     found: list[Start | Exception | None] = [None] * len(partitions)
     asked: list[tuple[int, Query]] = []
     for number, partition in enumerate(partitions):
-        known = collected(operation, way.range(partition)) if operation.collections else None
+        known = _collected(operation, way, partition) if operation.collections else None
         if known is not None and (known[1] or not descending):
             items, is_all = known
             items = items[::-1] if descending else items
@@ -167,6 +170,13 @@ async def starts(
             )
         )
     return found
+
+
+def _collected(operation: Operation, way: Way, partition: str) -> tuple[list[Item], bool] | None:
+    """Give what a Query for the item collection has brought of a source's list, and whether that is all of it."""
+    range_ = way.source.range
+    collection = operation.collections.get((range_.table, range_.index.name, (partition,)))
+    return None if collection is None else collection.part(range_.index.sort_keys, range_.sort)
 
 
 def _start(
@@ -243,11 +253,13 @@ class Named:
         if self._fits is None:
             known = frozenset(self.named.names)
             self._fits = fits(operation.model, self.named.layout, known) or never
-        outcomes = await operation.outcomes(keys)
-        present: list[Any] = [item for item in outcomes if item is not None]
-        if any([isinstance(item, Exception) for item in present]) or not self._fits(present):
-            return [self._looked_at(operation, outcome) for outcome in outcomes]
-        return list(outcomes)
+        outcomes: list[Any] = await operation.outcomes(keys)
+        kinds = frozenset(map(type, outcomes))
+        if kinds == ALL_ITEMS and self._fits(outcomes):
+            return outcomes
+        if kinds == SOME_ITEMS and self._fits([item for item in outcomes if item is not None]):
+            return outcomes
+        return [self._looked_at(operation, outcome) for outcome in outcomes]
 
     def _looked_at(self, operation: Operation, outcome: Outcome) -> Outcome:
         if outcome is None or isinstance(outcome, Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -78,7 +78,7 @@ class Operation:
         """Read consistently wherever DynamoDB can: what a mutation reads must be what is there."""
         self.limits = limits
         self.meter = meter
-        self.pointers = Pointers(blobs, meter)
+        self._blobs = blobs
         self.now = int(time.time())
         """The second in which the operation began: what has expired by then is not there."""
         self.inverses: dict[tuple[str, str, ItemKey], Any] = {}
@@ -95,6 +95,11 @@ class Operation:
         self.reading = self._batches.reading
         self.several = self._batches.several
         self._pages: dict[Query | Scan, asyncio.Future[Response]] = {}
+
+    @cached_property
+    def pointers(self) -> Pointers:
+        """Give the large values that the operation reads and writes."""
+        return Pointers(self._blobs, self.meter)
 
     def is_late(self) -> bool:
         """Say whether most of the operation's time is used up: what can end early then ends."""
@@ -164,8 +169,8 @@ class Operation:
         attempt = 0
         while keys:
             response = await self._client.send(BatchGetItem(table, tuple(keys), self.consistent), self.meter)
-            for item in response["Responses"].get(table, ()):
-                found[_key_of(item, names)] = item
+            items = response["Responses"].get(table, ())
+            found.update(zip(_keys_of(items, names), items, strict=True))
             left = response.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])
             attempt = 1 if len(left) < len(keys) else attempt + 1
             keys = [_key_of(item, names) for item in left]
@@ -253,7 +258,8 @@ class Operation:
     async def close(self) -> None:
         """Cancel what is still under way: the client has gone, or its answer is complete."""
         await self._batches.close()
-        await self.pointers.close()
+        if "pointers" in self.__dict__:
+            await self.pointers.close()
         pages = [page for page in self._pages.values() if not page.done()]
         for page in pages:
             page.cancel()
@@ -270,8 +276,19 @@ def _of_several_attributes(error: StoreError, request: Query) -> RequestRefused:
     )
 
 
-def _key_of(item: Item, names: Iterable[str]) -> KeyAttributes:
-    return tuple((name, key_value(item[name])) for name in names)
+def _key_of(item: Item, names: Sequence[str]) -> KeyAttributes:
+    return tuple([(name, key_value(item[name])) for name in names])
+
+
+def _keys_of(items: Sequence[Item], names: Sequence[str]) -> list[KeyAttributes]:
+    """List the keys of items: nearly all are texts."""
+    try:
+        if len(names) == 2:
+            partition, sort = names
+            return [((partition, item[partition]["S"]), (sort, item[sort]["S"])) for item in items]
+    except KeyError:
+        pass
+    return [_key_of(item, names) for item in items]
 
 
 class Graph:

@@ -64,7 +64,10 @@ def write_ids(rows: Rows) -> list[str]:
 
 
 def _encoded(parts: list[str]) -> str:
-    return base64.urlsafe_b64encode(orjson.dumps(parts)).decode().rstrip("=")
+    return binascii.b2a_base64(orjson.dumps(parts), newline=False).translate(_URL_SAFE, b"=").decode()
+
+
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
 def _write(value: KeyValue) -> str:

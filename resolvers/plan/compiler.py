@@ -36,7 +36,6 @@ from resolvers.plan.connections import (
     edges_branch,
     node_branch,
     nodes_branch,
-    page_info_branch,
     page_info_leaf,
     pages_of,
     total_leaf,
@@ -149,6 +148,8 @@ class Compiler:
         if details[0].node.name.value == "__typename":
             return typename_leaf(type_.name)
         field, definition = self._field(type_, details)
+        if field.meaning == Part("pageInfo"):
+            return self.selection(_object(definition), details).now
         if not is_leaf(definition.type) or isinstance(field, ResolverField):
             return None
         step = (type_.name, name)
@@ -181,8 +182,6 @@ class Compiler:
                 return nodes_branch(self._model, self._nodes(definition, details), step, what)
             case Part("node"):
                 return node_branch(self._nodes(definition, details), step)
-            case Part("pageInfo"):
-                return page_info_branch(self.selection(_object(definition), details))
             case _:
                 read = self._read(field, definition, name, details)
                 return branch_of(read, self._written(definition, type_, details), step)

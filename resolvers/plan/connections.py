@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from graph.columns import Loose
@@ -17,13 +18,24 @@ from resolvers.plan.failures import At, Step
 from resolvers.plan.objects import Nodes, Selection, below, rows_of, some
 from resolvers.plan.run import Batch, Branch, Leaf, Run, settle
 from resolvers.plan.values import Leaves
-from resolvers.plan.written import Write, flatten, regroup
+from resolvers.plan.written import Write, regroup, within
 
 
 class Page:
     """A page whose edges are items as they came: what a Connection tells, put together only when asked for."""
 
-    __slots__ = ("edges", "has_next", "has_previous", "layout", "name", "names", "node_layout", "nodes", "total")
+    __slots__ = (
+        "_known_name",
+        "_name",
+        "edges",
+        "has_next",
+        "has_previous",
+        "layout",
+        "names",
+        "node_layout",
+        "nodes",
+        "total",
+    )
 
     def __init__(
         self,
@@ -38,8 +50,8 @@ class Page:
         self.edges = edges
         """Items of the layout, or entities where that had to be looked at."""
         self.layout = layout
-        self.name = name
-        """Names the connection in its cursors."""
+        self._name = name
+        self._known_name: str | None = None
         self.names = names
         """The attributes that place an edge in the connection."""
         self.has_previous = has_previous
@@ -49,6 +61,18 @@ class Page:
         """What the edges lead to, each an item of `node_layout`, an entity, or None."""
         self.node_layout: Layout | None = None
 
+    def name(self) -> str:
+        """Name the connection in its cursors."""
+        if self._known_name is None:
+            self._known_name = self._name()
+        return self._known_name
+
+    def only(self, number: int) -> Page:
+        """Take one edge."""
+        page = Page([self.edges[number]], self.layout, self.name, self.names, has_previous=False, has_next=False)
+        page.nodes, page.node_layout = self.nodes[number : number + 1], self.node_layout
+        return page
+
     def cursor(self, number: int) -> str:
         """Write the cursor of an edge."""
         return write_cursor(self.position(number), self.name())
@@ -57,7 +81,10 @@ class Page:
         """Give the place of an edge."""
         edge = self.edges[number]
         item = edge.wire if isinstance(edge, Entity) else edge
-        return tuple([key_value(item[name]) for name in self.names])
+        try:
+            return tuple([item[name]["S"] for name in self.names])
+        except KeyError:
+            return tuple([key_value(item[name]) for name in self.names])
 
     def edge(self, number: int, model: Model) -> Edge:
         """Give an edge as its resolvers take it."""
@@ -79,6 +106,11 @@ class ReadPage:
         self.node_layout: Layout | None = None
         self.has_next = page is not None and page.has_next
         self.has_previous = page is not None and page.has_previous
+
+    def only(self, number: int) -> ReadPage:
+        """Take one edge."""
+        connection = self.connection
+        return ReadPage(Connection(connection.name, connection.edges[number : number + 1], connection.page, None))
 
     @property
     def total(self) -> int | None:
@@ -117,50 +149,60 @@ class Pages:
 class Edges:
     """The edges of many pages side by side."""
 
-    def __init__(self, model: Model, type_: ItemType | None, places: list[tuple[AnyPage, int]], at: At) -> None:
+    def __init__(self, model: Model, type_: ItemType | None, pages: Sequence[AnyPage], at: At) -> None:
         self._model = model
         self._type = type_
-        self._places = places
+        self._pages = pages
         self._rows: Rows | None = None
+        self._size = sum([len(page.edges) for page in pages])
         self.at = at
 
     def __len__(self) -> int:
-        return len(self._places)
+        return self._size
 
     @property
     def rows(self) -> Rows:
         """Give the items that the edges are."""
         if self._rows is None:
             assert self._type is not None, "only edges with fields of their own are of a type"
-            layouts = {id(page.layout): page.layout for page, _ in self._places}
-            layout = next(iter(layouts.values())) if len(layouts) == 1 else None
-            found = [page.edges[number] for page, number in self._places]
-            if layout is None:
-                found = [as_entity(self._model, page.edges[number], page.layout) for page, number in self._places]
+            found, layout = _together(self._model, [(page.edges, page.layout) for page in self._pages])
             self._rows = rows_of(self._model, self._type.name, found, layout)
         return self._rows
 
     @property
     def nodes(self) -> tuple[list[Any], Layout | None]:
         """List what the edges lead to."""
-        layouts = {id(page.node_layout): page.node_layout for page, _ in self._places}
-        found = [page.nodes[number] for page, number in self._places]
-        if len(layouts) == 1:
-            return found, next(iter(layouts.values()))
-        return [as_entity(self._model, page.nodes[number], page.node_layout) for page, number in self._places], None
+        return _together(self._model, [(page.nodes, page.node_layout) for page in self._pages])
 
     def cursors(self) -> list[str]:
         """Write the cursors of the edges."""
-        return [page.cursor(number) for page, number in self._places]
+        return [page.cursor(number) for page in self._pages for number in range(len(page.edges))]
 
     def source(self, number: int) -> Edge:
         """Give an edge as its resolvers take it."""
-        page, place = self._places[number]
+        page, place = self._place(number)
         return page.edge(place, self._model)
 
+    def _place(self, number: int) -> tuple[AnyPage, int]:
+        for page in self._pages:
+            if number < len(page.edges):
+                return page, number
+            number -= len(page.edges)
+        raise IndexError(number)
+
     def take(self, numbers: Sequence[int]) -> Edges:
-        """Take some of the edges."""
-        return Edges(self._model, self._type, [self._places[number] for number in numbers], some(self.at, numbers))
+        """Take some of the edges, each as a page of its own."""
+        pages = [page.only(place) for page, place in map(self._place, numbers)]
+        return Edges(self._model, self._type, pages, some(self.at, numbers))
+
+
+def _together(model: Model, parts: list[tuple[list[Any], Layout | None]]) -> tuple[list[Any], Layout | None]:
+    """Put what pages hold behind each other: as it came where all of it is of one layout."""
+    layouts = {id(layout): layout for found, layout in parts if found}
+    if len(layouts) <= 1:
+        layout = next(iter(layouts.values()), None)
+        return list(chain.from_iterable([found for found, _ in parts])), layout
+    return [as_entity(model, one, layout) for found, layout in parts for one in found], None
 
 
 def as_entity(model: Model, found: Any, layout: Layout | None) -> Any:
@@ -194,11 +236,9 @@ def edges_branch(model: Model, type_: ItemType | None, selection: Selection, ste
     async def branch(run: Run, batch: Pages) -> list[Any]:
         at = below(batch.at, step)
         lists = [page.edges for page in batch.pages]
-        _, places = flatten(lists, at)
-        flat = [(page, number) for page in batch.pages for number in range(len(page.edges))]
-        edges = Edges(model, type_, flat, lambda number: places[number]())
-        written = await selection.run(run, edges)
-        return settle(run, regroup(lists, written), at, required=True, what=what)
+        edges = Edges(model, type_, batch.pages, within(lists, at))
+        grouped = regroup(lists, await selection.run(run, edges))
+        return grouped if type(grouped) is list else settle(run, grouped, at, required=True, what=what)
 
     return branch
 
@@ -209,16 +249,12 @@ def nodes_branch(model: Model, nodes: Nodes, step: Step, what: str) -> Branch:
     async def branch(run: Run, batch: Pages) -> list[Any]:
         at = below(batch.at, step)
         lists = [page.nodes for page in batch.pages]
-        _, places = flatten(lists, at)
-        flat = [(page, number) for page in batch.pages for number in range(len(page.nodes))]
-        found, layout = Edges(model, None, flat, at).nodes
-
-        def place(number: int) -> Any:
-            return places[number]()
-
+        place = within(lists, at)
+        found, layout = _together(model, [(page.nodes, page.node_layout) for page in batch.pages])
         written = await nodes.write(run, found, place, layout)
-        written = settle(run, written, place, required=False, what=what)
-        return settle(run, regroup(lists, written), at, required=True, what=what)
+        if type(written) is not list:
+            written = settle(run, written, place, required=False, what=what)
+        return regroup(lists, written)
 
     return branch
 
@@ -230,16 +266,7 @@ def node_branch(nodes: Nodes, step: Step) -> Branch:
         at = below(batch.at, step)
         found, layout = batch.nodes
         written = await nodes.write(run, found, at, layout)
-        return settle(run, written, at, required=False, what="")
-
-    return branch
-
-
-def page_info_branch(selection: Selection) -> Branch:
-    """Make the branch of `pageInfo`, whose fields are those of the page."""
-
-    async def branch(run: Run, batch: Pages) -> list[Any]:
-        return await selection.run(run, batch)
+        return written if type(written) is list else settle(run, written, at, required=False, what="")
 
     return branch
 

@@ -100,17 +100,24 @@ class Selection:
         """Write the objects of a batch; the list is Loose where one failed."""
         if not len(batch):
             return []
+        if not self._branches:
+            return self.now(run, batch)
+        columns, is_loose = self._write_leaves(run, batch)
+        await (self._read_living if is_loose else self._read)(run, batch, columns)
+        return write_rows(self._names, columns, len(batch))
+
+    def now(self, run: Run, batch: Batch) -> list[Any]:
+        """Write the objects of a batch for which nothing is to be read."""
+        columns, _ = self._write_leaves(run, batch)
+        return write_rows(self._names, columns, len(batch))
+
+    def _write_leaves(self, run: Run, batch: Batch) -> tuple[list[list[Any]], bool]:
         columns: list[list[Any]] = [[]] * len(self._names)
         is_loose = False
         for place, leaf in self._leaves:
             column = columns[place] = leaf(run, batch)
             is_loose = is_loose or type(column) is Loose
-        if self._branches:
-            if is_loose:
-                await self._read_living(run, batch, columns)
-            else:
-                await self._read(run, batch, columns)
-        return write_rows(self._names, columns, len(batch))
+        return columns, is_loose
 
     async def _read(self, run: Run, batch: Batch, columns: list[list[Any]]) -> None:
         found = await side_by_side(run, [branch(run, batch) for _, branch in self._branches])
@@ -138,7 +145,7 @@ def spread(column: list[Any], numbers: Sequence[int], size: int) -> list[Any]:
     return Loose(wide) if type(column) is Loose else wide
 
 
-AS_ITEMS = ({dict}, {KeyOnly})
+AS_ITEMS = frozenset((frozenset((dict,)), frozenset((KeyOnly,))))
 """What all that was found may be, to be read as it is."""
 
 
@@ -152,7 +159,7 @@ class Nodes:
 
     async def write(self, run: Run, found: Sequence[Any], at: At, layout: Layout | None = None) -> list[Any]:
         """Write what was found: items of a layout, entities, None, or exceptions, which stay as they are."""
-        if layout is not None and found and set(map(type, found)) in AS_ITEMS:
+        if layout is not None and found and frozenset(map(type, found)) in AS_ITEMS:
             rows = Rows(self._model, self._model.items[layout.type_name], layout, found)
             return await self._of(layout.type_name).run(run, Items(rows, at))
         written: list[Any] = [one if one is None or isinstance(one, (Exception, Failed)) else None for one in found]
@@ -188,6 +195,8 @@ def by_type(model: Model, found: Sequence[Any], layout: Layout | None) -> dict[s
 
 def rows_of(model: Model, name: str, found: list[Any], layout: Layout | None) -> Rows:
     """Make rows of items of a layout and entities; whole entities of one layout are read as their items."""
+    if layout is not None and frozenset(map(type, found)) in AS_ITEMS:
+        return Rows(model, model.items[name], layout, found)
     if layout is None or layout.type_name != name:
         shapes = {id(one.layout): one.layout for one in found if isinstance(one, Entity)}
         layout = next(iter(shapes.values())) if len(shapes) == 1 else None

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from graph import reads
 from graph.cursor import fingerprint
 from graph.entity import Entity
 from graph.filters import NO_FILTER, Every
-from graph.levels import Named, Start, Way, Ways, load_each, one_by_one, starts, with_rest
+from graph.levels import ALL_ITEMS, SOME_ITEMS, Named, Start, Way, Ways, load_each, one_by_one, starts, with_rest
 from graph.lists import prime_inverses
 from graph.loaders import Operation
 from graph.model import Find, Relationship
@@ -170,7 +171,7 @@ class _Reader:
     async def _load_nodes(
         self, operation: Operation, rows: Rows, way: Way, pages: Mapping[int, Page], asked: Asked, found: list[Any]
     ) -> None:
-        edges = [edge for page in pages.values() for edge in page.edges]
+        edges = list(chain.from_iterable([page.edges for page in pages.values()]))
         if not edges:
             return
         if self._relationship.end is None:
@@ -180,12 +181,12 @@ class _Reader:
         assert way.end is not None
         named = self._named.setdefault(id(way), Named(way.end, asked.needs))
         nodes = await self._nodes(operation, way, named, edges, asked)
+        may_fail = not frozenset(map(type, nodes)) <= SOME_ITEMS
         begin = 0
         for number, page in pages.items():
             page.nodes, page.node_layout = nodes[begin : begin + len(page.edges)], way.end.layout
             begin += len(page.edges)
-            failed = next((node for node in page.nodes if isinstance(node, Exception)), None)
-            if failed is not None:
+            if may_fail and (failed := next((node for node in page.nodes if isinstance(node, Exception)), None)):
                 found[number] = failed
             elif self._wanted.inverses:
                 self._prime(operation, rows.entity(number), page)
@@ -195,7 +196,8 @@ class _Reader:
     ) -> list[Any]:
         layout, end = way.source.range.layouts[0], self._relationship.end or ""
         type_ = operation.model.items[layout.type_name]
-        entities = {place: edge for place, edge in enumerate(edges) if isinstance(edge, Entity)}
+        is_plain = frozenset(map(type, edges)) == ALL_ITEMS
+        entities = {} if is_plain else {place: edge for place, edge in enumerate(edges) if isinstance(edge, Entity)}
         rows = Rows(operation.model, type_, layout, edges, entities)
         if not entities and asked.wants_nodes:
             found = await named.nodes(

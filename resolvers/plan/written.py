@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import chain
 from typing import Any
 
 from graphql import GraphQLOutputType, is_leaf_type, is_list_type, is_non_null_type
 
 from graph.columns import Loose
 from graph.model import Layout
-from resolvers.plan.failures import At, Failed, Step
+from resolvers.plan.failures import At, Failed, Place, Step
 from resolvers.plan.objects import Objects, Selection, below, some, spread
 from resolvers.plan.run import Batch, Branch, Run, settle
 from resolvers.plan.values import Leaves
@@ -44,30 +45,33 @@ class Written:
         else:
             assert self._objects is not None
             column = await self._objects(run, values, at, layout)
-            if type(column) is list:
-                return column
+        if type(column) is list:
+            return column
         return settle(run, column, at, required=self._required, what=self._what)
 
     @staticmethod
     async def _lists(run: Run, item: Written, values: Sequence[Any], at: At, layout: Layout | None) -> list[Any]:
-        flat, places = flatten(values, at)
-        written = await item.write(run, flat, lambda number: places[number](), layout)
+        written = await item.write(run, flatten(values), within(values, at), layout)
         return regroup(values, written)
 
 
-def flatten(lists: Sequence[Any], at: At) -> tuple[list[Any], list[Callable[[], Any]]]:
-    """Put lists behind each other, what is no list left out, with the place of each entry."""
-    flat: list[Any] = []
-    places: list[Callable[[], Any]] = []
-    for number, entries in enumerate(lists):
-        if is_list(entries):
-            flat += entries
-            places += [_entry(at, number, entry) for entry in range(len(entries))]
-    return flat, places
+def flatten(lists: Sequence[Any]) -> list[Any]:
+    """Put lists behind each other, what is no list left out."""
+    return list(chain.from_iterable([entries for entries in lists if is_list(entries)]))
 
 
-def _entry(at: At, number: int, entry: int) -> Callable[[], Any]:
-    return lambda: (*at(number), entry)
+def within(lists: Sequence[Any], at: At) -> At:
+    """Tell the places of the entries of lists that were put behind each other."""
+
+    def place(number: int) -> Place:
+        for outer, entries in enumerate(lists):
+            if is_list(entries):
+                if number < len(entries):
+                    return (*at(outer), number)
+                number -= len(entries)
+        raise IndexError(number)
+
+    return place
 
 
 def is_list(value: Any) -> bool:
@@ -79,15 +83,17 @@ def regroup(lists: Sequence[Any], written: list[Any]) -> list[Any]:
     """Cut what was written into the lists that it came from; one with a failure in it fails."""
     begin = 0
     grouped: list[Any] = []
+    is_loose = type(written) is Loose
     for entries in lists:
-        if is_list(entries):
-            part = written[begin : begin + len(entries)]
-            begin += len(entries)
-            failed = next((one for one in part if type(one) is Failed), None) if type(written) is Loose else None
-            grouped.append(part if failed is None else failed)
-        else:
+        if not is_list(entries):
+            is_loose = True
             grouped.append(entries)
-    return Loose(grouped)
+            continue
+        part = written[begin : begin + len(entries)]
+        begin += len(entries)
+        failed = next((one for one in part if type(one) is Failed), None) if is_loose else None
+        grouped.append(part if failed is None else failed)
+    return Loose(grouped) if is_loose else grouped
 
 
 def objects_of(selection: Selection) -> Write:
