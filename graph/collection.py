@@ -9,6 +9,7 @@ from typing import Any
 
 from graph.bounds import Bound
 from graph.entity import Entity
+from graph.expressions import Between
 from graph.keys import KeyValue, overlap
 from graph.loaders import Operation
 from graph.model import Index, Model, Relationship
@@ -25,42 +26,56 @@ class Companion:
     want: int
 
 
-@dataclass(frozen=True, slots=True)
 class Collection:
     """What one Query brought of a partition: the items of a range of sort keys, all of them or the first ones."""
 
-    range: SortRange
-    items: tuple[Item, ...]
-    is_whole: bool
+    __slots__ = ("_keys", "_names", "is_whole", "items", "range")
 
-    def part(self, names: Sequence[str], wanted: SortRange) -> tuple[list[Item], bool] | None:
+    def __init__(self, names: Sequence[str], range_: SortRange, items: Sequence[Item], *, is_whole: bool) -> None:
+        self.range = range_
+        self.items = items
+        self.is_whole = is_whole
+        self._names = names
+        self._keys = _first_values(items, names[0])
+        """The values of the first sort attribute: the items are in their order."""
+
+    def part(self, wanted: SortRange) -> tuple[list[Item], bool] | None:
         """Give the items of a range within this one, and whether they are all of it; None when they are not known."""
         if not self.range.holds(wanted):
             return None
-        found = self._found(names, wanted)
-        reached = _sort_key(self.items[-1], names) if self.items else None
-        is_found = len(found) == 1 and wanted.low == wanted.high and len(wanted.low) == len(names)
-        is_all = self.is_whole or is_found or (reached is not None and wanted.is_below(reached))
+        found = self._found(wanted)
+        is_found = len(found) == 1 and wanted.low == wanted.high and len(wanted.low) == len(self._names)
+        is_all = self.is_whole or is_found or self._reaches_behind(wanted)
         return (found, is_all) if found or is_all else None
 
-    def _found(self, names: Sequence[str], wanted: SortRange) -> list[Item]:
-        if len(names) > 1:
-            return [item for item in self.items if wanted.contains(_sort_key(item, names))]
-        keys = self._keys(names[0])
-        low = bisect_left(keys, wanted.low[0]) if wanted.low else 0
-        high = bisect_right(keys, wanted.high[0]) if wanted.high else len(keys)
+    def own(self, key: KeyValue) -> tuple[Item | None, bool]:
+        """Give the item of a sort key of one attribute within the range, and whether it is known."""
+        keys = self._keys
+        place = bisect_left(keys, key)
+        if place < len(keys) and keys[place] == key:
+            return self.items[place], True
+        return None, self.is_whole or place < len(keys)
+
+    def _found(self, wanted: SortRange) -> list[Item]:
+        if len(self._names) > 1:
+            return [item for item in self.items if wanted.contains(_sort_key(item, self._names))]
+        low = bisect_left(self._keys, wanted.low[0]) if wanted.low else 0
+        high = bisect_right(self._keys, wanted.high[0]) if wanted.high else len(self._keys)
         return list(self.items[low:high])
 
-    def _keys(self, name: str) -> list[Any]:
-        """List the values of the only sort attribute: the items are in their order."""
-        try:
-            return [item[name]["S"] for item in self.items]
-        except KeyError:
-            return [key_value(item[name]) for item in self.items]
+    def _reaches_behind(self, wanted: SortRange) -> bool:
+        return bool(self.items) and wanted.is_below(_sort_key(self.items[-1], self._names))
+
+
+def _first_values(items: Sequence[Item], name: str) -> list[Any]:
+    try:
+        return [item[name]["S"] for item in items]
+    except KeyError:
+        return [key_value(item[name]) for item in items]
 
 
 def _sort_key(item: Item, names: Sequence[str]) -> SortKey:
-    return tuple(key_value(item[name]) for name in names)
+    return tuple([key_value(item[name]) for name in names])
 
 
 class Gathering:
@@ -69,22 +84,22 @@ class Gathering:
     def __init__(self, own: KeyRange, around: SortRange, limit: int, *, consistent: bool) -> None:
         self.index = own.index
         self.table = own.table
-        self._around = around
+        (self._name,), (self._low,), (self._high,) = own.index.sort_keys, map(str, around.low), map(str, around.high)
         self._limit = limit
         self._consistent = consistent
-        self._prototypes: dict[type, Query] = {}
+        self._prototype: Query | None = None
 
     def query(self, partition: str, sort: str) -> tuple[SortRange, Query]:
         """Make the Query for the node of a key, and give the range that it reads."""
-        whole = SortRange.around((SortRange.exactly(sort), self._around))
-        condition = whole.condition(self.index.sort_keys)
-        assert condition is not None, "the node's own key is in the range"
-        prototype = self._prototypes.get(type(condition))
+        # As SortRange.around and its condition would have it, for texts.
+        low, high = min(sort, self._low), max(sort, self._high)
+        whole = SortRange((low,), (high,))
+        prototype = self._prototype
         if prototype is None:
-            prototype = self._prototypes[type(condition)] = _query(
+            prototype = self._prototype = _query(
                 self.index, self.table, (partition,), whole, self._limit, consistent=self._consistent
             )
-        return whole, prototype.of((partition,), None, condition)
+        return whole, prototype.of((partition,), None, Between(self._name, ("S", low), ("S", high)))
 
 
 def has_company(operation: Operation, node: Entity, companions: Sequence[Companion]) -> bool:
@@ -104,6 +119,11 @@ def gathering(operation: Operation, node: Entity, companions: Sequence[Companion
     if not is_plain or not is_text or len(own.sort.low) != 1 or any(_depends(one) for one in ranges):
         return None
     around = SortRange.around([one.sort for one in ranges])
+    if (
+        not all(len(end) == 1 and isinstance(end[0], str) for end in (around.low, around.high))
+        or around.low == around.high
+    ):
+        return None
     return Gathering(own, around, limit, consistent=_is_consistent(operation, own, companions))
 
 
@@ -185,11 +205,11 @@ async def gather(operation: Operation, shape: Gathering, keys: Sequence[ItemKey]
             failures.append(answer)
             continue
         key = item_key[1]
-        collection = Collection(whole, tuple(answer["Items"]), "LastEvaluatedKey" not in answer)
+        collection = Collection(names, whole, answer["Items"], is_whole="LastEvaluatedKey" not in answer)
         operation.collections[shape.table, None, (key[0][1],)] = collection
-        own = collection.part(names, SortRange.exactly(key[1][1]))
-        if own is not None and own[1]:
-            operation.prime_item(item_key, own[0][0] if own[0] else None)
+        own, is_known = collection.own(key[1][1])
+        if is_known:
+            operation.prime_item(item_key, own)
         failures.append(None)
     return failures
 
@@ -210,7 +230,7 @@ async def collect(operation: Operation, node: Entity, companions: Sequence[Compa
     consistent = _is_consistent(operation, own, companions)
     response = await operation.page(_query(own.index, own.table, own.partition, whole, limit, consistent=consistent))
     items = tuple(response["Items"])
-    collection = Collection(whole, items, "LastEvaluatedKey" not in response)
+    collection = Collection(own.index.sort_keys, whole, items, is_whole="LastEvaluatedKey" not in response)
     operation.collections[own.table, own.index.name, own.partition] = collection
     _prime(operation, node, own, collection)
 
@@ -269,7 +289,7 @@ def _prime(operation: Operation, node: Entity, own: KeyRange, collection: Collec
     """Answer the lookup of the node itself from the collection, where its key is known: also that it does not exist."""
     if node.key is None:
         return
-    part = collection.part(own.index.sort_keys, own.sort)
+    part = collection.part(own.sort)
     if part is not None and part[1]:
         operation.prime_item(node.key, part[0][0] if part[0] else None)
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from graph.bounds import Bound
 from graph.collection import Companion, Gathering, accompany, page_gathering
+from graph.columns import plain_prefix
 from graph.entity import Entity, every_layout
 from graph.keys import Shard
 from graph.loaders import Operation
@@ -111,8 +112,15 @@ class Ways:
             and not any(path in known for path in sorts)
         )
         attribute = spells_partition(model, layout, relationship.start, wanted, index) if is_plain else None
-        quick = fits(model, wanted, frozenset(index.partition_keys)) if is_plain else None
-        if attribute is None or quick is None or rows.wires[number][attribute].get("S") != range_.partition[0]:
+        begun = frozenset(index.sort_keys) if range_.sort.prefix and len(index.sort_keys) == 1 else frozenset()
+        is_begun = all(plain_prefix(wanted.templates[name]) == range_.sort.prefix for name in begun)
+        quick = fits(model, wanted, frozenset(index.partition_keys), begun if is_begun else frozenset())
+        if (
+            attribute is None
+            or quick is None
+            or not is_plain
+            or rows.wires[number][attribute].get("S") != range_.partition[0]
+        ):
             return None
         source = RangeSource(operation, range_, f"{relationship.source}.{relationship.name}")
         end = None if relationship.end is None else named_key(model, wanted, relationship.end)
@@ -176,7 +184,7 @@ def _collected(operation: Operation, way: Way, partition: str) -> tuple[list[Ite
     """Give what a Query for the item collection has brought of a source's list, and whether that is all of it."""
     range_ = way.source.range
     collection = operation.collections.get((range_.table, range_.index.name, (partition,)))
-    return None if collection is None else collection.part(range_.index.sort_keys, range_.sort)
+    return None if collection is None else collection.part(range_.sort)
 
 
 def _start(

@@ -242,7 +242,8 @@ class Operation:
     def _page(self, request: Query | Scan) -> asyncio.Future[Response]:
         future = self._pages.get(request)
         if future is None:
-            future = self._pages[request] = asyncio.ensure_future(self._send_page(request))
+            loop = asyncio.get_running_loop()
+            future = self._pages[request] = loop.create_task(self._send_page(request))
             future.add_done_callback(forget_failure)
         return future
 
@@ -265,6 +266,8 @@ class Operation:
             page.cancel()
         if pages:
             await asyncio.gather(*pages, return_exceptions=True)
+        # What was read is large, and an operation is held by what it holds: nobody is to wait for the collector.
+        self.forget()
 
 
 def _of_several_attributes(error: StoreError, request: Query) -> RequestRefused:

@@ -50,7 +50,7 @@ def collected(operation: Operation, key_range: KeyRange) -> tuple[list[Item], bo
     """Give what a Query for the item collection has brought of a range already, and whether that is all of it."""
     index = key_range.index
     collection = operation.collections.get((key_range.table, index.name, key_range.partition))
-    return collection.part(index.sort_keys, key_range.sort) if collection and index.sort_keys else None
+    return collection.part(key_range.sort) if collection and index.sort_keys else None
 
 
 @dataclass(slots=True)

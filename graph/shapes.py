@@ -17,10 +17,13 @@ SHORT = SORT_KEY_BYTES // 4
 """So many letters are surely not too long for a sort key."""
 
 
-def fits(model: Model, layout: Layout, known: frozenset[str] = frozenset()) -> Fits | None:
+def fits(
+    model: Model, layout: Layout, known: frozenset[str] = frozenset(), begun: frozenset[str] = frozenset()
+) -> Fits | None:
     """Make the quick test of a layout, or None where only the whole look at an item decides.
 
-    `known` are the attributes of the primary key whose texts were made from the layout's templates.
+    `known` are the attributes of the primary key whose texts were made from the layout's templates, `begun` those that
+    are texts with the literal of their template at the beginning.
     """
     table, type_ = model.tables[layout.table], model.items[layout.type_name]
     if type_.expiry is not None or (table.type_attribute is None and model.rivals_of(layout)):
@@ -32,7 +35,7 @@ def fits(model: Model, layout: Layout, known: frozenset[str] = frozenset()) -> F
         tests.append(_is_self_keyed(*table.key_attributes))
     for name in table.key_attributes[:1] if layout.self_keyed else table.key_attributes:
         if name not in known:
-            tests.append(_has_shape(name, layout.templates[name]))
+            tests.append(_has_shape(name, layout.templates[name], is_begun=name in begun))
 
     def all_fit(items: Sequence[Item]) -> bool:
         try:
@@ -51,13 +54,15 @@ def _is_self_keyed(partition: str, sort: str) -> Fits:
     return lambda items: all([item[partition] == item[sort] for item in items])
 
 
-def _has_shape(name: str, template: Template) -> Fits:
+def _has_shape(name: str, template: Template, *, is_begun: bool) -> Fits:
     prefix = plain_prefix(template)
     if template.is_number:
         return lambda items: False
     if prefix is None:
         return lambda items: all([template.parse(item[name]["S"]) is not None for item in items])
     length = len(prefix)
+    if is_begun:
+        return lambda items: not items or len(min([item[name]["S"] for item in items], key=len)) > length
     return lambda items: all([len(text := item[name]["S"]) > length and text.startswith(prefix) for item in items])
 
 

@@ -150,7 +150,7 @@ class Settings:
         ),
     )
     max_in_flight: int = field(
-        default=16, metadata=_about("Most DynamoDB requests under way at once in this process.", _whole(1))
+        default=128, metadata=_about("Most DynamoDB requests under way at once in this process.", _whole(1))
     )
     batch_linger_secs: float = field(
         default=0.015,

@@ -9,6 +9,10 @@ from server.settings import Settings
 Way = BotoTransport | WireTransport
 
 
+MOST_THREADS = 16
+"""More threads make boto3 no faster: what it computes for a request keeps the interpreter busy."""
+
+
 def open_transport(
     settings: Settings,
     region: str | None,
@@ -20,5 +24,7 @@ def open_transport(
 
     Raises: AccessRefused without a region, or with half of the credentials.
     """
-    kind = WireTransport if settings.transport == "wire" else BotoTransport
-    return kind(settings.endpoint_url, region, requests_at_once or settings.max_in_flight, credentials=credentials)
+    at_once = requests_at_once or settings.max_in_flight
+    if settings.transport == "wire":
+        return WireTransport(settings.endpoint_url, region, at_once, credentials=credentials)
+    return BotoTransport(settings.endpoint_url, region, min(at_once, MOST_THREADS), credentials=credentials)
