@@ -301,3 +301,9 @@ class Batches:
             task.cancel()
         if tasks:
             await asyncio.gather(*tasks, return_exceptions=True)
+        # It leads back to the operation: without it nothing has to wait for the garbage collector.
+        self._get = _closed
+
+
+async def _closed(table: str, keys: list[KeyAttributes]) -> Found:
+    raise AssertionError("the operation is over")

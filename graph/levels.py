@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from graph.bounds import Bound
 from graph.collection import Companion, Gathering, accompany, page_gathering
-from graph.columns import plain_prefix
 from graph.entity import Entity, every_layout
-from graph.keys import Shard
 from graph.loaders import Operation
 from graph.lookups import Needs, load
-from graph.model import Projection, Relationship
-from graph.partition import RangeSource, discriminator
-from graph.planner import KeyRange, partition_parts, plan
+from graph.partition import RangeSource
 from graph.requests import Item, ItemKey, Query, key_value
 from graph.rows import NOTHING, KeyOnly, Rows
-from graph.shapes import Fits, NamedKey, disagree, fits, held_fields, named_key, spells_partition
+from graph.shapes import Fits, NamedKey, fits
 from graph.sources import read_layouts
+from graph.ways import Way
 
 ALL_ITEMS, SOME_ITEMS = frozenset((dict,)), frozenset((dict, type(None)))
 """The types of what was loaded where none, or nothing but items, is missing, and no loading failed."""
@@ -40,91 +36,6 @@ async def attempt(work: Awaitable[Any]) -> Outcome:
         return await work
     except Exception as error:
         return error
-
-
-@dataclass(slots=True)
-class Way:
-    """What the first Queries of a relationship have in common, whatever the source."""
-
-    source: RangeSource
-    """The list of one of the sources: that of another has another partition."""
-    relationship: Relationship
-    fits: Fits
-    end: NamedKey | None
-    """How the items spell the keys of the nodes; None where they must be read to tell."""
-    queries: dict[tuple[int, bool], Query] = field(default_factory=dict)
-
-    def query(self, limit: int, partition: str, *, descending: bool) -> Query:
-        """Make the first Query of a source."""
-        known = self.queries.get((limit, descending))
-        if known is None:
-            known = self.source.request(self.source.range.sort, limit=limit, descending=descending)
-            self.queries[limit, descending] = known
-        return known.of((partition,))
-
-    def range(self, partition: str) -> KeyRange:
-        """Give the range of a source."""
-        return replace(self.source.range, partition=(partition,))
-
-
-class Ways:
-    """Finds the way of a relationship from rows of one layout, once for all of them; None where there is none."""
-
-    def __init__(self, relationship: Relationship) -> None:
-        self.relationship = relationship
-        self._known: dict[str, tuple[Way, str, tuple[str, ...]] | None] = {}
-
-    def of(self, operation: Operation, rows: Rows) -> tuple[Way, list[str]] | None:
-        """Give the way, and the partition of each row that has a wire."""
-        layout = rows.layout
-        if layout is None or operation.consistent:
-            return None
-        if layout.name not in self._known:
-            self._known[layout.name] = self._find(operation, rows)
-        known = self._known[layout.name]
-        if known is None:
-            return None
-        way, attribute, fields = known
-        wires = [wire for wire in rows.wires if wire]
-        return None if disagree(wires, fields) else (way, [wire[attribute]["S"] for wire in wires])
-
-    def _find(self, operation: Operation, rows: Rows) -> tuple[Way, str, tuple[str, ...]] | None:
-        relationship, model, layout = self.relationship, operation.model, rows.layout
-        number = next((number for number, wire in enumerate(rows.wires) if wire), None)
-        if number is None or layout is None or relationship.path or relationship.consistent:
-            return None
-        node = rows.entity(number)
-        known = {(relationship.start, *path): node.at(path) for path in relationship.needs}
-        found = plan(relationship.accesses, {path: Bound(values=(value,)) for path, value in known.items()})
-        if found is None or len(found.ranges) != 1 or found.names_items:
-            return None
-        (range_,) = found.ranges
-        index, wanted = range_.index, range_.layouts[0]
-        sorts = [variable.path for template in wanted.sort(index) for variable in template.variables]
-        is_plain = (
-            len(range_.layouts) == 1
-            and not range_.parts
-            and len(range_.sort.pieces()) == 1
-            and index.period is None
-            and index.projection is Projection.ALL
-            and discriminator(model, range_) is None
-            and not any(isinstance(part, Shard) for part in partition_parts(wanted, index))
-            and not any(path in known for path in sorts)
-        )
-        attribute = spells_partition(model, layout, relationship.start, wanted, index) if is_plain else None
-        begun = frozenset(index.sort_keys) if range_.sort.prefix and len(index.sort_keys) == 1 else frozenset()
-        is_begun = all(plain_prefix(wanted.templates[name]) == range_.sort.prefix for name in begun)
-        quick = fits(model, wanted, frozenset(index.partition_keys), begun if is_begun else frozenset())
-        if (
-            attribute is None
-            or quick is None
-            or not is_plain
-            or rows.wires[number][attribute].get("S") != range_.partition[0]
-        ):
-            return None
-        source = RangeSource(operation, range_, f"{relationship.source}.{relationship.name}")
-        end = None if relationship.end is None else named_key(model, wanted, relationship.end)
-        return Way(source, relationship, quick, end), attribute, held_fields(layout, attribute, rows.type)
 
 
 # --- the first items ----------------------------------------------------------------------------------------------
@@ -156,8 +67,7 @@ async def starts(
 
     Cost: one Query for each source, all side by side.
     """
-    source = replace(way.source, operation=operation)
-    limit = min(want + source.may_hold_self, most)
+    limit = min(want + way.may_hold_self, most)
     found: list[Start | Exception | None] = [None] * len(partitions)
     asked: list[tuple[int, Query]] = []
     for number, partition in enumerate(partitions):
@@ -165,34 +75,34 @@ async def starts(
         if known is not None and (known[1] or not descending):
             items, is_all = known
             items = items[::-1] if descending else items
-            found[number] = _start(source, way, partition, items, want, keep, is_all=is_all)
+            found[number] = _start(operation, way, partition, items, want, keep, is_all=is_all)
         else:
-            asked.append((number, way.query(limit, partition, descending=descending)))
+            asked.append((number, way.query(operation, limit, partition, descending=descending)))
+    if not asked:
+        return found
     answers = await operation.pages([query for _, query in asked])
     for (number, _), answer in zip(asked, answers, strict=True):
-        found[number] = (
-            answer
-            if isinstance(answer, Exception)
-            else _start(
-                source, way, partitions[number], answer["Items"], want, keep, is_all="LastEvaluatedKey" not in answer
-            )
-        )
+        if isinstance(answer, Exception):
+            found[number] = answer
+        else:
+            items, is_all = answer["Items"], "LastEvaluatedKey" not in answer
+            found[number] = _start(operation, way, partitions[number], items, want, keep, is_all=is_all)
     return found
 
 
 def _collected(operation: Operation, way: Way, partition: str) -> tuple[list[Item], bool] | None:
     """Give what a Query for the item collection has brought of a source's list, and whether that is all of it."""
-    range_ = way.source.range
+    range_ = way.example
     collection = operation.collections.get((range_.table, range_.index.name, (partition,)))
     return None if collection is None else collection.part(range_.sort)
 
 
 def _start(
-    source: RangeSource, way: Way, partition: str, items: list[Item], want: int, keep: int, *, is_all: bool
+    operation: Operation, way: Way, partition: str, items: list[Item], want: int, keep: int, *, is_all: bool
 ) -> Start | None:
     entities: dict[int, Entity] = {}
     if not way.fits(items):
-        items, entities = _looked_at(replace(source, range=way.range(partition)), way, items)
+        items, entities = _looked_at(way.source(operation, partition), way, items)
     if len(items) < want and not is_all:
         return None
     return Start(items[:keep], len(items) > keep, entities or None)
@@ -222,39 +132,50 @@ class Named:
         self.needs = needs
         self._fits: Fits | None = None
         self._lacks: bool | None = None
+        self._is_key_only: bool | None = None
         self._gatherings: dict[tuple[tuple[str, int], ...], Gathering | None] = {}
 
     def lacks(self, node: Entity) -> bool:
         """Say whether nodes of which only the name is known must be loaded; it is the same for all of them."""
-        if self._lacks is None:
-            self._lacks = node.lacks(self.needs(self.named.type.name))
-        return self._lacks
+        return node.lacks(self.needs(self.named.type.name))
 
     async def nodes(
         self,
         operation: Operation,
         items: Sequence[Item],
-        first: Entity | None,
+        first: Callable[[], Entity | None],
         companions: Sequence[Companion] = (),
     ) -> list[Outcome] | None:
         """Give the nodes that items name, each as its item, its key where that will do, or an entity.
 
-        `first` is the first of them as it is named; None where the items have to be looked at.
+        `first` gives the first of them as it is named; None where the items have to be looked at.
         """
-        keys = None if first is None else self.named.keys(items)
-        if keys is None or first is None:
+        keys = self.named.keys(items)
+        if keys is None:
             return None
-        if self.lacks(first):
+        if self._lacks is None:
+            node = first()
+            if node is None:
+                return None
+            self._lacks = self.lacks(node)
+        if self._lacks:
             if companions and (shape := self._gathering(operation, first, companions)) is not None:
                 await accompany(operation, shape, keys)
             return await self._load(operation, keys)
-        held = {variable.path for name in self.named.names for variable in self.named.layout.templates[name].variables}
-        return [KeyOnly.of(key) for _, key in keys] if held.issuperset(first.named) else None
+        if self._is_key_only is None:
+            templates = [self.named.layout.templates[name] for name in self.named.names]
+            held = {variable.path for template in templates for variable in template.variables}
+            node = first()
+            self._is_key_only = node is not None and held.issuperset(node.named)
+        return [KeyOnly.of(key) for _, key in keys] if self._is_key_only else None
 
-    def _gathering(self, operation: Operation, node: Entity, companions: Sequence[Companion]) -> Gathering | None:
+    def _gathering(
+        self, operation: Operation, first: Callable[[], Entity | None], companions: Sequence[Companion]
+    ) -> Gathering | None:
         sizes = tuple([(companion.relationship.name, companion.want) for companion in companions])
         if sizes not in self._gatherings:
-            self._gatherings[sizes] = page_gathering(operation, node, companions)
+            node = first()
+            self._gatherings[sizes] = None if node is None else page_gathering(operation, node, companions)
         return self._gatherings[sizes]
 
     async def _load(self, operation: Operation, keys: Sequence[ItemKey]) -> list[Outcome]:

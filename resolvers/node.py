@@ -15,7 +15,7 @@ from graph.collection import Companion
 from graph.entity import Entity, every_layout
 from graph.errors import IdError
 from graph.keys import KeyValue, Path
-from graph.loaders import Operation
+from graph.loaders import Limits, Operation
 from graph.lookups import Needs
 from graph.model import ItemType, Model, Relationship
 from graph.rows import Rows
@@ -158,7 +158,10 @@ def companions(operation: Operation, item: ItemType, selection: Selection) -> It
             continue
         if not relationship.many:
             yield Companion(relationship, 1)
-        elif below.names() & PAGE_FIELDS and (companion := page_companion(operation, relationship, first)) is not None:
+        elif (
+            below.names() & PAGE_FIELDS
+            and (companion := page_companion(operation.limits, relationship, first)) is not None
+        ):
             yield companion
 
 
@@ -166,7 +169,7 @@ PAGE_FIELDS = frozenset(("edges", "nodes", "pageInfo"))
 """The fields of a connection for which its page must be read."""
 
 
-def page_companion(operation: Operation, relationship: Relationship, first: int | None) -> Companion | None:
+def page_companion(limits: Limits, relationship: Relationship, first: int | None) -> Companion | None:
     """Make the companion of a first page, unless there can be none of its size."""
-    size = operation.limits.default_page_size if first is None else first
-    return Companion(relationship, size + 1) if 0 < size <= operation.limits.max_page_size else None
+    size = limits.default_page_size if first is None else first
+    return Companion(relationship, size + 1) if 0 < size <= limits.max_page_size else None

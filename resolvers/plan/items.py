@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from graph import reads
@@ -13,8 +14,6 @@ from graph.levels import (
     Named,
     Outcome,
     Start,
-    Way,
-    Ways,
     item_keys,
     load_each,
     one_by_one,
@@ -27,6 +26,7 @@ from graph.model import Field, Model, Relationship
 from graph.requests import Item
 from graph.rows import Rows
 from graph.shapes import named_key
+from graph.ways import Way, Ways
 from resolvers.node import write_ids
 from resolvers.plan.failures import Step
 from resolvers.plan.objects import Items, below
@@ -84,7 +84,7 @@ def reference_read(model: Model, field: Field, needs: Needs) -> Read:
             spelt[rows.layout.name] = None if key is None else Named(key, needs)
         named = None if rows.layout is None else spelt[rows.layout.name]
         if named is not None and rows.wires and all(rows.wires):
-            spelt_nodes = await named.nodes(run.operation, rows.wires, _named_by(rows, field.name))
+            spelt_nodes = await named.nodes(run.operation, rows.wires, partial(_named_by, rows, field.name))
             if spelt_nodes is not None:
                 return spelt_nodes, named.named.layout
         nodes = [_reference(rows, number, field) for number in range(len(rows))]
@@ -123,10 +123,10 @@ class ToOneRead:
         operation, rows = run.operation, batch.rows
         if operation.inverses and (known := self._known(operation, rows)):
             return await self._among_known(run, rows, known), None
-        plain = self._ways.of(operation, rows)
-        if plain is None or plain[0].end is None:
+        way = self._ways.of(operation, rows)
+        partitions = None if way is None else way.partitions([wire for wire in rows.wires if wire])
+        if way is None or way.end is None or partitions is None:
             return await self._one_by_one(operation, rows, range(len(rows))), None
-        way, partitions = plain
         most = operation.limits.read_budget
         starts_ = await starts(operation, way, partitions, want=1, keep=1, most=most)
         numbers = [number for number, wire in enumerate(rows.wires) if wire]
@@ -139,7 +139,7 @@ class ToOneRead:
         )
         for number, node in (*zip(spelt, nodes, strict=True), *outcomes.items()):
             found[number] = node
-        return found, way.end.layout if way.end is not None else None
+        return found, way.end.layout
 
     def _follow(self, operation: Operation, rows: Rows) -> Follow:
         return lambda number: reads.one(operation, self._relationship, rows.entity(number), self._needs)
@@ -170,10 +170,10 @@ class ToOneRead:
         """Load the nodes that items of a way name."""
         if not items or way.end is None:
             return []
-        layout, field = way.source.range.layouts[0], self._relationship.end or ""
+        layout, field = way.layout, self._relationship.end or ""
         rows = Rows(operation.model, operation.model.items[layout.type_name], layout, items)
         named = self._named.setdefault(id(way), Named(way.end, self._needs))
-        nodes = await named.nodes(operation, items, _named_by(rows, field))
+        nodes = await named.nodes(operation, items, partial(_named_by, rows, field))
         if nodes is not None:
             return nodes
         return await load_each(operation, [end_of(rows, number, field) for number in range(len(rows))], self._needs)

@@ -11,14 +11,15 @@ from typing import Any
 from graph import reads
 from graph.cursor import fingerprint
 from graph.entity import Entity
-from graph.filters import NO_FILTER, Every
-from graph.levels import ALL_ITEMS, SOME_ITEMS, Named, Start, Way, Ways, load_each, one_by_one, starts, with_rest
+from graph.filters import NO_FILTER, Every, Filter
+from graph.levels import ALL_ITEMS, SOME_ITEMS, Named, Start, load_each, one_by_one, starts, with_rest
 from graph.lists import prime_inverses
 from graph.loaders import Operation
 from graph.model import Find, Relationship
 from graph.paging import PageArguments
 from graph.reads import Asked
 from graph.rows import Rows
+from graph.ways import Way, Ways
 from resolvers.connection import is_descending, page_arguments, plain
 from resolvers.filters import read_arguments, read_where
 from resolvers.plan.arguments import Arguments
@@ -41,6 +42,17 @@ class Wanted:
     inverses: frozenset[str]
     """Those of the relationship's inverses that the document selects somewhere."""
 
+    def of(self, run: Run, where: Filter, *, descending: bool, in_all: bool = False) -> Asked:
+        """Say what a run asks for; it does not keep the run."""
+        limits, variables, companions = run.operation.limits, run.variables, self.companions
+        return replace(
+            self.asked,
+            where=where,
+            descending=descending,
+            companions=lambda name: companions(name).of(limits, variables),
+            in_all=in_all,
+        )
+
 
 def find_read(find: Find, arguments: Arguments, wanted: Wanted) -> Read:
     """Make what reads a field of Query."""
@@ -53,13 +65,8 @@ def find_read(find: Find, arguments: Arguments, wanted: Wanted) -> Read:
                 read_where(run.operation.model, find.item_types[0], given.get("where")),
             )
         )
-        asked = replace(
-            wanted.asked,
-            where=where,
-            descending=is_descending(given, default=find.descending),
-            in_all=plain(given.get("match")) == "ALL",
-            companions=lambda name: wanted.companions(name).of(run),
-        )
+        descending = is_descending(given, default=find.descending)
+        asked = wanted.of(run, where, descending=descending, in_all=plain(given.get("match")) == "ALL")
         with run.operation.several(1):
             return [await reads.connection(run.operation, find, None, page_arguments(given), asked)], None
 
@@ -69,20 +76,20 @@ def find_read(find: Find, arguments: Arguments, wanted: Wanted) -> Read:
 def to_many_read(relationship: Relationship, arguments: Arguments, wanted: Wanted) -> Read:
     """Make what reads the pages of a relationship."""
     reader = _Reader(relationship, wanted)
+    constant: list[tuple[PageArguments, Asked]] = []
 
     async def read(run: Run, batch: Items) -> Found:
-        key = (id(reader), "arguments")
-        prepared = run.prepared.get(key)
+        if constant:
+            return await reader.read(run.operation, batch.rows, *constant[0]), None
+        prepared = run.prepared.get(id(reader))
         if prepared is None:
             given = arguments.of(run)
             where = read_where(run.operation.model, relationship.item_types[0], given.get("where"))
-            asked = replace(
-                wanted.asked,
-                where=where,
-                descending=is_descending(given, default=False),
-                companions=lambda name: wanted.companions(name).of(run),
-            )
-            prepared = run.prepared[key] = page_arguments(given), asked
+            asked = wanted.of(run, where, descending=is_descending(given, default=False))
+            prepared = run.prepared[id(reader)] = page_arguments(given), asked
+            if not run.variables.coerced:
+                # The same in every run.
+                constant.append(prepared)
         return await reader.read(run.operation, batch.rows, *prepared), None
 
     return read
@@ -99,16 +106,17 @@ class _Reader:
 
     async def read(self, operation: Operation, rows: Rows, arguments: PageArguments, asked: Asked) -> list[Any]:
         size = _open_size(operation, arguments, asked)
-        plain = None if size is None else self._ways.of(operation, rows)
+        way = None if size is None else self._ways.of(operation, rows)
+        partitions = None if way is None else way.partitions([wire for wire in rows.wires if wire])
         found: list[Any] = [None] * len(rows)
-        pages: dict[int, Page] = {}
         follow = partial(self._one, operation, rows, arguments, asked)
-        if plain is None or size is None or (plain[0].end is None and self._relationship.end is not None):
+        is_plain = way is not None and (way.end is not None or self._relationship.end is None)
+        if way is None or size is None or partitions is None or not is_plain:
             outcomes = await one_by_one(operation, range(len(rows)), follow)
             return [outcomes[number] for number in range(len(rows))]
-        pages = await self._plain(operation, rows, *plain, size, arguments.last is not None, asked, found)
+        pages = await self._plain(operation, rows, way, partitions, size, arguments.last is not None, asked, found)
         rest = [number for number, one in enumerate(found) if one is None and number not in pages]
-        load = self._load_nodes(operation, rows, plain[0], pages, asked, found)
+        load = self._load_nodes(operation, rows, way, pages, asked, found)
         _, outcomes = await with_rest(operation, load, rest, follow)
         for number, outcome in outcomes.items():
             found[number] = outcome
@@ -161,9 +169,9 @@ class _Reader:
             edges = edges[::-1]
         return Page(
             edges,
-            way.source.range.layouts[0],
-            partial(_name, self._relationship, rows, number, asked),
-            way.source.names,
+            way.layout,
+            partial(_name, way, rows, number, asked),
+            way.names,
             has_previous=is_backward and start.has_more,
             has_next=not is_backward and start.has_more,
         )
@@ -194,14 +202,14 @@ class _Reader:
     async def _nodes(
         self, operation: Operation, way: Way, named: Named, edges: Sequence[Any], asked: Asked
     ) -> list[Any]:
-        layout, end = way.source.range.layouts[0], self._relationship.end or ""
+        layout, end = way.layout, self._relationship.end or ""
         type_ = operation.model.items[layout.type_name]
         is_plain = frozenset(map(type, edges)) == ALL_ITEMS
         entities = {} if is_plain else {place: edge for place, edge in enumerate(edges) if isinstance(edge, Entity)}
         rows = Rows(operation.model, type_, layout, edges, entities)
         if not entities and asked.wants_nodes:
             found = await named.nodes(
-                operation, edges, rows.entity(0).end(end), asked.companions(named.named.type.name)
+                operation, edges, lambda: rows.entity(0).end(end), asked.companions(named.named.type.name)
             )
             if found is not None:
                 return found
@@ -225,8 +233,8 @@ def _open_size(operation: Operation, arguments: PageArguments, asked: Asked) -> 
     return size if 0 <= size <= operation.limits.max_page_size else None
 
 
-def _name(relationship: Relationship, rows: Rows, number: int, asked: Asked) -> str:
+def _name(way: Way, rows: Rows, number: int, asked: Asked) -> str:
     """Name the connection of a source, as `reads` does."""
-    node = rows.entity(number)
-    identity = (relationship.source, relationship.name, *(node.at(path) for path in relationship.needs))
+    relationship = way.relationship
+    identity = (relationship.source, relationship.name, *way.identity(rows, number))
     return fingerprint(*identity, asked.where, asked.descending, asked.in_all)

@@ -38,4 +38,6 @@ class Plan:
             data = None
             run.failures.absorb(failed, ())
         errors = run.failures.located(self._collector.locate) if run.failures else None
+        # What was prepared may lead back to the run.
+        run.prepared.clear()
         return ExecutionResult(data, errors)

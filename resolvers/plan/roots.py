@@ -63,7 +63,7 @@ class LookupRead:
         keys = self._keys(run)
         if keys is None or self._direct is None:
             return await self._one_by_one(run), None
-        companions = self._companions.of(run)
+        companions = self._companions.of(run.operation.limits, run.variables)
         failures: list[Exception | None] | None = None
         has_company, shape = self._gathering(run, companions) if companions else (False, None)
         if has_company:
