@@ -259,7 +259,9 @@ class Compiler:
         )
         last = pattern.path[-1] if isinstance(pattern, Relationship) and pattern.path else pattern
         inverses = frozenset(last.inverses) & self._inverses if isinstance(last, Relationship) else frozenset()
-        return Wanted(asked, _ByType(lambda name: self._companions(self._type(name), *below)), inverses)
+        companions = _ByType(lambda name: self._companions(self._type(name), *below))
+        is_constant = not self._collector.definition.variable_definitions
+        return Wanted(asked, companions, inverses, is_constant)
 
     def _edge_type(self, edge: GraphQLObjectType, details: Details) -> ItemType | None:
         """Give the type of the items that edges are, where a field of theirs is selected."""

@@ -41,6 +41,8 @@ class Wanted:
     """The relationships whose first page is selected of the nodes, by their type."""
     inverses: frozenset[str]
     """Those of the relationship's inverses that the document selects somewhere."""
+    is_constant: bool
+    """The operation has no variables, so that every run asks for the same."""
 
     def of(self, run: Run, where: Filter, *, descending: bool, in_all: bool = False) -> Asked:
         """Say what a run asks for; it does not keep the run."""
@@ -87,8 +89,7 @@ def to_many_read(relationship: Relationship, arguments: Arguments, wanted: Wante
             where = read_where(run.operation.model, relationship.item_types[0], given.get("where"))
             asked = wanted.of(run, where, descending=is_descending(given, default=False))
             prepared = run.prepared[id(reader)] = page_arguments(given), asked
-            if not run.variables.coerced:
-                # The same in every run.
+            if wanted.is_constant:
                 constant.append(prepared)
         return await reader.read(run.operation, batch.rows, *prepared), None
 
