@@ -19,17 +19,23 @@ Found = dict[KeyAttributes, Item]
 Get = Callable[[str, list[KeyAttributes]], Awaitable[Found]]
 """Gets up to 100 items of a table; those that do not exist are left out. Raises StoreError."""
 
-SEVERAL = 1000
-"""As many hands as anybody may have who does not count them."""
-
 TURNS = 4
 """How many turns of the event loop it takes until those whom one answer woke have said what they need next."""
+
+
+class Flow:
+    """One who waits for some batches."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, batches: int) -> None:
+        self.left = batches
 
 
 class Batch:
     """Keys of one table that travel together, and those who wait for one of them."""
 
-    __slots__ = ("answered", "found", "keys", "table", "waiters")
+    __slots__ = ("answered", "flows", "found", "keys", "table", "waiters")
 
     def __init__(self, table: str) -> None:
         self.table = table
@@ -37,6 +43,7 @@ class Batch:
         self.answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.answered.add_done_callback(forget_failure)
         self.found: Found = {}
+        self.flows: list[Flow] = []
         self.waiters: list[tuple[ItemKey, asyncio.Future[Any]]] = []
 
     def outcome(self, key: ItemKey) -> Item | Exception | None:
@@ -68,11 +75,14 @@ class Batches:
 
     Keys leave by Nagle's rule: at once while nothing is outstanding; else when a batch is full, when all that is
     outstanding has been answered (so that what the answers lead to can travel together), or after a short linger.
+
+    Who counts the hands that walk along the operation side by side knows better: keys then leave when all of them wait.
     """
 
     def __init__(self, get: Get, linger_secs: float) -> None:
-        self.hands = SEVERAL
-        """How many walk along the operation side by side: one alone has nobody to wait for."""
+        self._hands = 0
+        self._waiting = 0
+        """How many of the hands wait for items."""
         self._get = get
         self._linger_secs = linger_secs
         self._known: dict[ItemKey, Item | None] = {}
@@ -94,7 +104,7 @@ class Batches:
         if new := [key for key in keys if key not in known and key not in under_way]:
             for table in dict.fromkeys([key[0] for key in new]):
                 self._enqueue(table, [key for key in dict.fromkeys(new) if key[0] == table])
-            if self.hands > 1:
+            if not self._hands:
                 self._plan_flush()
 
     def _enqueue(self, table: str, keys: list[ItemKey]) -> None:
@@ -115,12 +125,16 @@ class Batches:
             future.set_result(self._known[key])
             return
         self.request((key,))
-        self._under_way[key].waiters.append((key, future))
+        batch = self._under_way[key]
+        batch.waiters.append((key, future))
+        batch.flows.append(Flow(1))
+        self._waiting += 1
+        self._settle()
 
     async def outcomes(self, keys: Sequence[ItemKey]) -> list[Any]:
         """Give the items of keys, in order: None for one that does not exist, the exception for one that failed."""
         known = self._known
-        if self.hands == 1 and not self._under_way and keys:
+        if self.is_alone and not self._under_way and keys:
             table = keys[0][0]
             wanted = list(dict.fromkeys([key for of, key in keys if of == table]))
             if len(wanted) == len(keys) and not any([key in known for key in keys]):
@@ -160,22 +174,28 @@ class Batches:
         return [item]
 
     async def _wait(self, batches: set[Batch]) -> None:
-        if self.hands == 1 and not self._readers:
+        if self.is_alone:
             batch, *others = batches
             if not others and self._open.get(batch.table) is batch:
                 # Without a task for it.
                 del self._open[batch.table]
                 await self._load(batch)
                 return
-            self._flush()
-        else:
-            self._plan_flush()
+        flow = Flow(len(batches))
+        for batch in batches:
+            batch.flows.append(flow)
+        self._waiting += 1
+        self._settle()
         with self.not_reading():
             await asyncio.wait([batch.answered for batch in batches])
 
     def knows(self, key: ItemKey) -> bool:
         """Say whether a key has been asked for, or what it leads to is known."""
         return key in self._known or key in self._under_way
+
+    def has(self, key: ItemKey) -> bool:
+        """Say whether it is known what a key leads to."""
+        return key in self._known
 
     def prime(self, key: ItemKey, item: Item | None) -> None:
         """Remember an item that another request brought whole."""
@@ -187,6 +207,34 @@ class Batches:
         self._known.clear()
         self._under_way = {key: batch for batch in self._open.values() for key in batch.keys}
 
+    # --- hands ---
+
+    @property
+    def hands(self) -> int:
+        """Count who walks along the operation side by side; 0 where nobody counts."""
+        return self._hands
+
+    @hands.setter
+    def hands(self, count: int) -> None:
+        self._hands = count
+        self._settle()
+
+    @property
+    def is_alone(self) -> bool:
+        """Say whether there is nobody to wait for."""
+        return self._hands == 1
+
+    def _settle(self) -> None:
+        """Send what waits if nobody can add to it, and see to it that it does not wait for ever."""
+        if not self._open:
+            return
+        if not self._hands:
+            self._plan_flush()
+        elif self._waiting >= self._hands:
+            self._flush()
+        elif self._linger is None:
+            self._linger = asyncio.get_running_loop().call_later(self._linger_secs, self._flush)
+
     # --- sending ---
 
     def _plan_flush(self) -> None:
@@ -197,20 +245,27 @@ class Batches:
         elif self._linger is None:
             self._linger = asyncio.get_running_loop().call_later(self._linger_secs, self._flush)
 
-    def _flush_when_quiet(self, turns: int = TURNS) -> None:
+    def _flush_when_quiet(self) -> None:
         """Flush after the loop has run what is ready: resolvers that the same answer woke enqueue their keys first."""
-        if self._flush_planned and turns == TURNS:
+        if not self._flush_planned:
+            self._flush_planned = True
+            self._turn(TURNS)
+
+    def _turn(self, left: int) -> None:
+        if left:
+            asyncio.get_running_loop().call_soon(self._turn, left - 1)
             return
-        self._flush_planned = turns > 0
-        if self._flush_planned:
-            asyncio.get_running_loop().call_soon(self._flush_when_quiet, turns - 1)
-        elif not self._readers:
+        self._flush_planned = False
+        if not self._readers:
             self._flush()
         elif self._open:
             # A reading has begun meanwhile, and may itself wait for a key that is queued here.
             self._plan_flush()
 
     def _flush(self) -> None:
+        if self._linger is not None:
+            self._linger.cancel()
+            self._linger = None
         for batch in list(self._open.values()):
             self._send(batch)
 
@@ -230,6 +285,7 @@ class Batches:
             except Exception as error:
                 self._take(batch)
                 batch.answered.set_exception(error)
+                self._release(batch)
                 for _, future in batch.waiters:
                     if not future.done():
                         future.set_exception(error)
@@ -237,9 +293,16 @@ class Batches:
             if self._take(batch):
                 self._known.update([(key, found.get(key[1])) for key in batch.keys])
             batch.answered.set_result(None)
+            self._release(batch)
             for key, future in batch.waiters:
                 if not future.done():
                     future.set_result(found.get(key[1]))
+
+    def _release(self, batch: Batch) -> None:
+        """Count those who have all that they waited for as walking on."""
+        for flow in batch.flows:
+            flow.left -= 1
+            self._waiting -= not flow.left
 
     def _take(self, batch: Batch) -> bool:
         """Take a batch off what is under way, and say whether its answer is still to be remembered."""
@@ -276,17 +339,8 @@ class Batches:
 
     def _end_reading(self, reader: asyncio.Task[Any] | None) -> None:
         self._readers.discard(reader)
-        if not self._readers and self._open:
+        if not self._readers and self._open and not self._hands:
             self._flush_when_quiet()
-
-    @contextmanager
-    def several(self, count: int) -> Iterator[None]:
-        """Count some more hands while they are at work."""
-        self.hands += count
-        try:
-            yield
-        finally:
-            self.hands -= count
 
     async def close(self) -> None:
         """Let go of everybody who waits for an item."""

@@ -9,7 +9,8 @@ from math import ceil
 
 from graph.cursor import Position
 from graph.entity import Entity
-from graph.sources import LARGEST_LIMIT, Batch, Entry, Reader, Reading, Source, not_ours, together
+from graph.loaders import Operation
+from graph.sources import LARGEST_LIMIT, Batch, Entry, Reader, Reading, Source, not_ours
 
 LARGEST_WIDTH = 16
 """How many inner lists are begun side by side: as many requests as are in flight at once anyway."""
@@ -27,6 +28,7 @@ class ChainSource:
     A position is the position of the outer item and that of the inner one.
     """
 
+    operation: Operation
     outer: Source
     follow: Callable[[Sequence[Entity]], Awaitable[list[Source | None]]]
     """Gives the inner source behind each outer item."""
@@ -53,7 +55,7 @@ class ChainSource:
         while True:
             batch = await reader.read()
             sources = await self.follow([entry.entity for entry in batch.entries])
-            counts = await together([source.count() for source in sources if source is not None])
+            counts = await self.operation.together([source.count() for source in sources if source is not None])
             if None in counts:
                 return None
             total += sum(count or 0 for count in counts)
@@ -129,7 +131,7 @@ class _ChainReader:
         for head, source in zip(heads, sources, strict=True):
             if source is not None:
                 self._lists.append(self._inner(head.position, source, len(heads)))
-        firsts = await together([inner.reader.read() for inner in self._lists])
+        firsts = await self._chain.operation.together([inner.reader.read() for inner in self._lists])
         for inner, first in zip(self._lists, firsts, strict=True):
             inner.first = first
         return evaluated + sum(first.evaluated for first in firsts)

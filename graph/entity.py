@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from graph.errors import ItemError
@@ -222,11 +222,19 @@ class Entity:
         if field.kind is FieldKind.ATTRIBUTE:
             # A large value is not looked into before it is selected.
             is_held = field.blob is not None and self.holds is not None and field.attribute in self.holds
-            return not is_held and self.value(field) is UNKNOWN
+            return not is_held and self._is_unknown(self.value, field)
         if field.kind is FieldKind.REFERENCE:
-            return self.reference(field) is UNKNOWN
+            return self._is_unknown(self.reference, field)
         relationship = self.model.relationships[self.type.name, name]
         return any(self.at(path) is UNKNOWN for path in relationship.needs)
+
+    @staticmethod
+    def _is_unknown(read: Callable[[Field], Any], field: Field) -> bool:
+        """Say whether a field must be looked up: a copy that is damaged tells as little as one that is not there."""
+        try:
+            return read(field) is UNKNOWN
+        except ItemError:
+            return True
 
     def at(self, path: Path) -> Any:
         """Give the value at the end of a path through references and nested objects."""

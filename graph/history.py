@@ -41,11 +41,16 @@ async def version_at(operation: Operation, entity: Entity, version: int) -> Enti
 
 
 async def versions(
-    operation: Operation, entity: Entity, arguments: PageArguments, *, descending: bool = False
+    operation: Operation,
+    entity: Entity,
+    arguments: PageArguments,
+    *,
+    descending: bool = False,
+    wants_page: bool = True,
 ) -> Connection:
-    """Read a page of the versions of an item, the first one first.
+    """Read a page of the versions of an item, the first one first, or only say how many there are.
 
-    Cost:   one BatchGetItem for 100 of them, for their keys are known.
+    Cost:   one BatchGetItem for 100 of them, for their keys are known; none to count them.
     Raises: PageError, CursorError; StoreError.
     """
     type_ = entity.type
@@ -53,6 +58,8 @@ async def versions(
     source = VersionsSource(operation, entity, count)
     name = fingerprint(type_.name, "versions", entity.key, descending)
     window_ = window(arguments, operation.limits, name, source)
+    if not wants_page:
+        return Connection(name, [], None, count)
     page = await read_page(
         source, window_, budget=operation.limits.read_budget, descending=descending, is_late=operation.is_late
     )

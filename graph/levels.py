@@ -6,7 +6,6 @@ model lets them; whatever is less plain is read source by source, as `reads` doe
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -240,16 +239,8 @@ async def one_by_one(operation: Operation, numbers: Sequence[int], follow: Follo
     """Read behind some sources one by one, side by side."""
     if not numbers:
         return {}
-    with operation.several(len(numbers)):
-        if len(numbers) == 1:
-            return {numbers[0]: await attempt(follow(numbers[0]))}
-        tasks = [asyncio.ensure_future(attempt(follow(number))) for number in numbers]
-        try:
-            await asyncio.wait(tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-    return {number: task.result() for number, task in zip(numbers, tasks, strict=True)}
+    outcomes = await operation.together([attempt(follow(number)) for number in numbers])
+    return dict(zip(numbers, outcomes, strict=True))
 
 
 async def with_rest(
@@ -258,8 +249,9 @@ async def with_rest(
     """Do the work for most of the sources, and read behind the others one by one meanwhile: keys travel together."""
     if not numbers:
         return await work, {}
-    with operation.several(1):
-        done, found = await asyncio.gather(work, one_by_one(operation, numbers, follow))
+    done: Any
+    found: Any
+    done, found = await operation.together([work, one_by_one(operation, numbers, follow)])
     return done, found
 
 

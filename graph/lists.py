@@ -20,7 +20,7 @@ from graph.model import FieldKind, Find, Projection, Relationship
 from graph.partition import RangeSource
 from graph.planner import Plan, plan
 from graph.scan import ScanSource
-from graph.sources import Entry, Keep, Sieve, Source, together
+from graph.sources import Entry, Keep, Sieve, Source
 
 NOTHING = MergeSource([])
 
@@ -69,7 +69,7 @@ def _walk(operation: Operation, hops: Sequence[Relationship], node: Entity, wher
                 prime_inverses(operation, head, node, one)
         return [None if one is None else _walk(operation, rest, one, where) for one in nodes]
 
-    return ChainSource(_hop(operation, head, node, NO_FILTER), follow)
+    return ChainSource(operation, _hop(operation, head, node, NO_FILTER), follow)
 
 
 def _hop(operation: Operation, hop: Relationship, node: Entity, where: Filter) -> Source:
@@ -175,7 +175,7 @@ async def _completed(
     names = sorted({path[0] for path in looked_at})
     whole = await load(operation, entities, lambda _: frozenset(names))
     behind = {name: frozenset(path[1:] for path in looked_at if path[0] == name and len(path) > 1) for name in names}
-    await together([_complete_ends(operation, whole, name, rests) for name, rests in behind.items() if rests])
+    await operation.together([_complete_ends(operation, whole, name, rests) for name, rests in behind.items() if rests])
     return whole
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from graph.batches import Batches, ItemLoader
 from graph.blobs import BlobStore
@@ -28,10 +29,13 @@ from graph.requests import (
     TransactWriteItems,
     key_value,
 )
+from graph.tasks import together
 
 if TYPE_CHECKING:
     from graph.collection import Collection
     from graph.writes.commit import Group
+
+T = TypeVar("T")
 
 IN_TIME = 0.7
 """The share of an operation's time after which a page is returned as far as it is: the rest is for its nodes."""
@@ -93,7 +97,6 @@ class Operation:
         self._client = client
         self._batches = Batches(self._get_if_any, limits.linger_secs)
         self.reading = self._batches.reading
-        self.several = self._batches.several
         self._pages: dict[Query | Scan, asyncio.Future[Response]] = {}
 
     @cached_property
@@ -110,12 +113,41 @@ class Operation:
 
     @property
     def hands(self) -> int:
-        """Count who walks along the operation side by side."""
+        """Count who walks along the operation side by side; 0 where nobody counts."""
         return self._batches.hands
 
     @hands.setter
     def hands(self, count: int) -> None:
         self._batches.hands = count
+
+    async def together(self, work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+        """Await all of these side by side, each counted as a hand until it is done, where hands are counted."""
+        return await together(self._counted(work) if self.hands and len(work) > 1 else work)
+
+    def _counted(self, work: Sequence[Coroutine[Any, Any, T]]) -> list[Coroutine[Any, Any, T]]:
+        """Count each of these as a hand until it is done; the last one goes on for all."""
+        self.hands += len(work) - 1
+        left = len(work)
+
+        async def counted(one: Coroutine[Any, Any, T]) -> T:
+            nonlocal left
+            try:
+                return await one
+            finally:
+                left -= 1
+                self.hands -= left > 0
+
+        return [counted(one) for one in work]
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Have the others not wait for one who waits for something else than items."""
+        counted = self.hands > 1
+        self.hands -= counted
+        try:
+            yield
+        finally:
+            self.hands += counted
 
     def request_items(self, keys: Sequence[ItemKey]) -> None:
         """Queue the keys of items that will be needed.
@@ -145,6 +177,10 @@ class Operation:
     def knows(self, key: ItemKey) -> bool:
         """Say whether an item is known, or on its way."""
         return self._batches.knows(key)
+
+    def has(self, key: ItemKey) -> bool:
+        """Say whether an item is known."""
+        return self._batches.has(key)
 
     def prime_item(self, key: ItemKey, item: Item | None) -> None:
         """Remember an item that another request brought whole."""
@@ -216,7 +252,7 @@ class Operation:
 
     async def pages(self, requests: Sequence[Query]) -> list[Response | Exception]:
         """Send many Queries side by side, and give each one's answer or the exception that it ended in."""
-        if len(requests) == 1 and self.hands == 1 and requests[0] not in self._pages:
+        if len(requests) == 1 and self._batches.is_alone and requests[0] not in self._pages:
             return [await self._send_alone(requests[0])]
         futures = [self._page(request) for request in requests]
         if pending := [future for future in futures if not future.done()]:

@@ -16,7 +16,7 @@ from graph.paging import read_first
 from graph.partition import RangeSource
 from graph.planner import plan
 from graph.requests import Item
-from graph.sources import Entry, Sieve, read_layouts, together
+from graph.sources import Entry, Sieve, read_layouts
 
 Needs = Callable[[str], frozenset[str]]
 """What the query selects of a node, by the name of its type: only what is asked for is read."""
@@ -43,7 +43,7 @@ async def _get(operation: Operation, named: Sequence[Entity]) -> list[Entity | N
     """Get nodes from the table, by their keys while those whose keys are not known are searched for."""
     keys = [one.key for one in named if one.key is not None]
     operation.request_items(keys)
-    searched = iter(await together([_search(operation, one) for one in named if one.key is None]))
+    searched = iter(await operation.together([_search(operation, one) for one in named if one.key is None]))
     items = iter(await operation.items(keys))
     return [next(searched) if one.key is None else _of_type(operation, one, next(items)) for one in named]
 

@@ -11,7 +11,7 @@ from graph.cursor import Position
 from graph.partition import RangeSource
 from graph.planner import KeyRange
 from graph.sort import SortKey, SortRange, just_above, just_below
-from graph.sources import Batch, Entry, Reader, Reading, not_ours, together
+from graph.sources import Batch, Entry, Reader, Reading, not_ours
 
 Place = tuple[SortKey, int]
 """What items of all ranges are ordered by: the merge key, then the number of the range."""
@@ -53,7 +53,9 @@ class MergeSource:
 
     async def count(self) -> int | None:
         """Sum the counts of all ranges."""
-        counts = await together([source.count() for source in self.sources])
+        if not self.sources:
+            return 0
+        counts = await self.sources[0].operation.together([source.count() for source in self.sources])
         return None if None in counts else sum(count or 0 for count in counts)
 
 
@@ -83,7 +85,8 @@ class _MergeReader:
     async def read(self) -> Batch:
         """Read on in every range that may hold what comes next, and give out all up to where one was read least far."""
         blocking = [head for head in self._heads if self._blocks(head)]
-        batches = await together([head.reader.read() for head in blocking])
+        work = [head.reader.read() for head in blocking]
+        batches = await self._merge.sources[0].operation.together(work) if work else []
         for head, batch in zip(blocking, batches, strict=True):
             head.waiting.extend(Entry((head.number, entry.position), entry.entity) for entry in batch.entries)
             head.reached, head.has_ended = (head.number, batch.end), batch.end is None

@@ -31,7 +31,6 @@ from graph.sources import (
     not_ours,
     read_layouts,
     send,
-    together,
 )
 
 
@@ -164,7 +163,7 @@ class RangeSource:
         parts = self.range.parts or (self.range.sort,)
         if self.may_hold_self:
             parts = tuple(part for whole in parts for part in _without(whole, self.range.partition))
-        return sum(await together([self._count(piece) for part in parts for piece in part.pieces()]))
+        return sum(await self.operation.together([self._count(piece) for part in parts for piece in part.pieces()]))
 
     async def _count(self, part: SortRange) -> int:
         request = self.request(part)

@@ -15,7 +15,7 @@ from graph.loaders import Operation
 from graph.lookups import Needs, load, nothing_needed
 from graph.model import Find, Relationship
 from graph.paging import Page, PageArguments, Window, read_first, read_page, window
-from graph.sources import Source, together
+from graph.sources import Source
 
 Companions = Callable[[str], Sequence[Companion]]
 
@@ -95,7 +95,7 @@ async def connection(
     if parent is not None and isinstance(pattern, Relationship):
         _prime_inverses(operation, pattern, parent, edges)
     loading = [_load_nodes(operation, edges, asked), _load_edges(operation, pattern, edges, asked)]
-    *_, total = await together([*loading, _total(source, page, budget, asked)])
+    *_, total = await operation.together([*loading, _total(source, page, budget, asked)])
     return Connection(name, edges, page, total)
 
 

@@ -23,7 +23,6 @@ from graph.sources import (
     not_ours,
     read_layouts,
     send,
-    together,
 )
 
 SCAN_SEGMENTS = 4
@@ -117,7 +116,7 @@ class ScanSource:
         """Count with a Scan of every segment side by side."""
         if self.sieve.keep is not None:
             return None
-        return sum(await together([self._count(segment) for segment in self.segments]))
+        return sum(await self.operation.together([self._count(segment) for segment in self.segments]))
 
     async def _count(self, segment: int) -> int:
         total: int = 0
@@ -147,7 +146,7 @@ class _ScanReader:
         ahead = () if self._is_first else source.segments[segment + 1 : segment + SCAN_SEGMENTS]
         requests = [source.request(self._position), *(source.request((later, ())) for later in ahead)]
         self._is_first = False
-        response, *_ = await together([send(source.operation, request) for request in requests])
+        response, *_ = await source.operation.together([send(source.operation, request) for request in requests])
         entries = [entry for item in response["Items"] if (entry := source.entry(segment, item)) is not None]
         if source.sieve.keep is not None:
             entries = await source.sieve.keep(entries)

@@ -7,11 +7,10 @@ sources.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from graph.client import Response
 from graph.cursor import Position
@@ -110,19 +109,6 @@ NO_SIEVE = Sieve()
 def not_ours() -> CursorError:
     """Refuse a cursor whose position no source of this connection can have given."""
     return CursorError("the cursor does not fit this connection: start again without it")
-
-
-async def together(work: list[Coroutine[Any, Any, T]]) -> list[T]:
-    """Await all of these side by side; when one fails, or the caller has gone, the others end before this does."""
-    if len(work) == 1:
-        return [await work[0]]
-    tasks = [asyncio.ensure_future(one) for one in work]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def send(operation: Operation, request: Query | Scan) -> Response:

@@ -18,7 +18,7 @@ from graph.model import Model, Table
 from graph.ours import is_ours
 from graph.packing import pointed
 from graph.requests import Action, Item, ItemKey, TransactWriteItems, key_value
-from graph.sources import together
+from graph.tasks import together
 from graph.writes.receipts import EXPIRES
 
 SEGMENTS = 4

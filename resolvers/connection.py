@@ -43,10 +43,15 @@ async def find(operation: Operation, pattern: Find, arguments: Mapping[str, Any]
     return await reads.connection(operation, pattern, None, page_arguments(arguments), asked)
 
 
-async def versions(operation: Operation, entity: Entity, arguments: Mapping[str, Any]) -> Connection:
+async def versions(
+    operation: Operation, entity: Entity, arguments: Mapping[str, Any], selection: Selection
+) -> Connection:
     """Resolve the earlier versions of an item. Raises PageError, CursorError, StoreError."""
     descending = is_descending(arguments, default=False)
-    return await history.versions(operation, entity, page_arguments(arguments), descending=descending)
+    wants_page = _wants_page(selection.names())
+    return await history.versions(
+        operation, entity, page_arguments(arguments), descending=descending, wants_page=wants_page
+    )
 
 
 async def find_one(
@@ -82,10 +87,14 @@ def _asked(operation: Operation, where: Any, descending: bool, selection: Select
         needs_of(*nodes),
         lambda _: own_names,
         wants_nodes="nodes" in names or "node" in edge_names,
-        wants_page=bool(names & {"edges", "nodes", "pageInfo"}),
+        wants_page=_wants_page(names),
         wants_count="totalCount" in names,
         companions=lambda name: _companions(operation, name, nodes),
     )
+
+
+def _wants_page(names: frozenset[str]) -> bool:
+    return bool(names & {"edges", "nodes", "pageInfo"})
 
 
 def _companions(operation: Operation, name: str, nodes: Sequence[Selection]) -> list[Companion]:

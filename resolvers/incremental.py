@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import suppress
 from typing import Any
 
-from graphql import ExecutionResult, GraphQLSchema
+from graphql import ExecutionResult, GraphQLSchema, OperationType
 from graphql.execution import experimental_execute_incrementally
 from graphql.execution.types import (
     ExperimentalIncrementalExecutionResults,
@@ -17,7 +19,7 @@ from graphql.execution.types import (
 from graph.loaders import Operation
 from resolvers.documents import Prepared
 from resolvers.operation import Request, Response
-from resolvers.responses import format_error, respond
+from resolvers.responses import format_error, respond, tell_skipped
 
 
 async def execute(schema: GraphQLSchema, prepared: Prepared, request: Request, operation: Operation) -> Response:
@@ -33,12 +35,15 @@ async def execute(schema: GraphQLSchema, prepared: Prepared, request: Request, o
             context_value=operation,
             variable_values=dict(request.variables or {}),
             operation_name=request.operation_name,
+            # Else the items of a stream would be read one after the other, each by requests of its own. What a
+            # mutation defers waits until all of its fields have written.
+            enable_early_execution=prepared.definition.operation is OperationType.QUERY,
         )
         if inspect.isawaitable(result):
             result = await result
         if isinstance(result, ExperimentalIncrementalExecutionResults):
             is_begun = True
-            rest = _rest(result, operation, cost=request.cost)
+            rest = Rest(result.subsequent_results, operation, cost=request.cost)
             return Response(_initial(result.initial_result), "executed", rest)
         assert isinstance(result, ExecutionResult)
         return respond(result, operation, cost=request.cost)
@@ -47,25 +52,55 @@ async def execute(schema: GraphQLSchema, prepared: Prepared, request: Request, o
             await operation.close()
 
 
+class Rest:
+    """The payloads behind the first one.
+
+    No generator, for that would not close the operation when it is closed before it begins: a client may go so early.
+    """
+
+    def __init__(
+        self, payloads: AsyncGenerator[SubsequentIncrementalExecutionResult, None], operation: Operation, *, cost: bool
+    ) -> None:
+        self._payloads = payloads
+        self._operation = operation
+        self._cost = cost
+        self._is_begun = False
+
+    def __aiter__(self) -> Rest:
+        return self
+
+    async def __anext__(self) -> dict[str, Any]:
+        self._is_begun = True
+        try:
+            payload = await anext(self._payloads)
+        except BaseException:
+            await self.aclose()
+            raise
+        body = _subsequent(payload)
+        if not payload.has_next:
+            tell_skipped(self._operation)
+            if self._cost:
+                body["extensions"] = {"cost": self._operation.meter.cost()}
+        return body
+
+    async def aclose(self) -> None:
+        """End what is still being executed, and close the operation."""
+        try:
+            if not self._is_begun:
+                # Closed before it begins, a generator ends nothing.
+                with suppress(TimeoutError, StopAsyncIteration):
+                    async with asyncio.timeout(0):
+                        await anext(self._payloads)
+            await self._payloads.aclose()
+        finally:
+            await self._operation.close()
+
+
 def _initial(result: InitialIncrementalExecutionResult) -> dict[str, Any]:
     body: dict[str, Any] = {**result.formatted}
     if result.errors:
         body["errors"] = [format_error(error, refused=False) for error in result.errors]
     return body
-
-
-async def _rest(
-    result: ExperimentalIncrementalExecutionResults, operation: Operation, *, cost: bool
-) -> AsyncIterator[dict[str, Any]]:
-    try:
-        async for payload in result.subsequent_results:
-            body = _subsequent(payload)
-            if cost and not payload.has_next:
-                body["extensions"] = {"cost": operation.meter.cost()}
-            yield body
-    finally:
-        await result.subsequent_results.aclose()
-        await operation.close()
 
 
 def _subsequent(payload: SubsequentIncrementalExecutionResult) -> dict[str, Any]:

@@ -44,9 +44,14 @@ def respond(result: ExecutionResult, operation: Operation, *, cost: bool) -> Res
         body["errors"] = [format_error(error, refused=refused) for error in result.errors]
     if cost:
         body["extensions"] = {"cost": operation.meter.cost()}
+    tell_skipped(operation)
+    return Response(body, "refused" if refused else "executed")
+
+
+def tell_skipped(operation: Operation) -> None:
+    """Log which items of an operation fit no type, if there are any."""
     if operation.meter.skipped:
         log.warning("items that fit no type were skipped: %s", dict(operation.meter.skipped))
-    return Response(body, "refused" if refused else "executed")
 
 
 def format_error(error: GraphQLError, *, refused: bool) -> Mapping[str, Any]:

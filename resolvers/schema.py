@@ -116,7 +116,7 @@ class Api:
             consistent=kind is OperationType.MUTATION,
         )
         operation.idempotency_key = request.idempotency_key
-        if request.incremental and prepared.is_incremental:
+        if request.incremental and prepared.is_incremental and not is_transaction(prepared.definition):
             return await incremental.execute(self._schema, prepared, request, operation)
         try:
             result = await self._run(prepared, request, operation)
@@ -137,7 +137,7 @@ class Api:
             context_value=operation,
             variable_values=dict(request.variables or {}),
             operation_name=request.operation_name,
-            # The base class takes @defer and @stream as if they were not there.
+            # Either takes @defer and @stream as if they were not there.
             executor_class=TransactionExecutor if is_transaction(prepared.definition) else GraphQLExecutor,
         )
         result = await result if inspect.isawaitable(result) else result

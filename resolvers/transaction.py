@@ -8,7 +8,7 @@ from typing import Any
 
 import strawberry
 from graphql import GraphQLObjectType
-from graphql.execution.executor_throwing_on_incremental import ExecutorThrowingOnIncremental
+from graphql.execution.executor import Executor
 from graphql.language import DirectiveLocation, OperationDefinitionNode
 from graphql.pyutils import Path
 
@@ -32,8 +32,11 @@ def is_transaction(definition: OperationDefinitionNode) -> bool:
     return any(directive.name.value == NAME for directive in definition.directives or ())
 
 
-class TransactionExecutor(ExecutorThrowingOnIncremental):
-    """Executes the fields of a mutation side by side: each waits for the transaction that they all become."""
+class TransactionExecutor(Executor[None]):
+    """Executes the fields of a mutation side by side: each waits for the transaction that they all become.
+
+    It takes @defer and @stream as if they were not there.
+    """
 
     def execute_fields_serially(
         self,

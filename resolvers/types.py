@@ -138,7 +138,8 @@ class TypeBuilder:
 
     def _pointed(self, field: Field, entity_of: Callable[[Any], Entity]) -> StrawberryField:
         async def resolve(source: Any, operation: Operation, _: Mapping[str, Any], selection: Selection) -> Any:
-            return await operation.pointers.value(entity_of(source), field)
+            with operation.aside():
+                return await operation.pointers.value(entity_of(source), field)
 
         return self._resolved(field, resolve, None)
 
@@ -188,8 +189,8 @@ class TypeBuilder:
         )
 
     def _history_fields(self, item: ItemType) -> list[StrawberryField]:
-        async def versions(source: Entity, operation: Operation, given: Mapping[str, Any], _: Selection) -> Any:
-            return await connection.versions(operation, source, given)
+        async def versions(source: Entity, operation: Operation, given: Mapping[str, Any], selection: Selection) -> Any:
+            return await connection.versions(operation, source, given, selection)
 
         async def at(source: Entity, operation: Operation, given: Mapping[str, Any], _: Selection) -> Any:
             return await history.version_at(operation, source, given["version"])

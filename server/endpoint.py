@@ -5,7 +5,7 @@ Every request comes this way: what is done for each of them is counted in micros
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from typing import Any, Protocol, cast
 
 from starlette.types import Receive, Scope, Send
@@ -110,14 +110,18 @@ async def deliver(answer: Answer, exchange: Exchange, send: Send) -> None:
 async def _send_parts(response: Response, exchange: Exchange, send: Send) -> None:
     """Send each payload as it comes; whatever happens the rest of them is closed."""
     exchange.status, exchange.is_streaming = 200, True
-    headers = [*multipart.HEADERS, (b"x-request-id", exchange.id.encode())]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    first = {**response.body, "hasNext": response.rest is not None}
-    await _send_bytes(multipart.BEGINNING + multipart.part(first), send)
-    if response.rest is not None:
-        async with aclosing(cast("Any", response.rest)) as rest:
-            async for payload in rest:
+    async with AsyncExitStack() as stack:
+        if response.rest is not None:
+            await stack.enter_async_context(aclosing(cast("Any", response.rest)))
+        headers = [*multipart.HEADERS, (b"x-request-id", exchange.id.encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        first = {**response.body, "hasNext": response.rest is not None}
+        await _send_bytes(multipart.BEGINNING + multipart.part(first), send)
+        if response.rest is not None:
+            async for payload in response.rest:
                 await _send_bytes(multipart.part(payload), send)
+                if extensions := payload.get("extensions"):
+                    exchange.cost = extensions.get("cost")
     await _end_parts(b"", exchange, send)
 
 

@@ -24,7 +24,7 @@ from graph.lookups import by_keys
 from graph.model import Model, Table
 from graph.ours import is_ours
 from graph.requests import DescribeTable, Item, KeyAttributes, ListTables, Scan, key_value
-from graph.sources import together
+from graph.tasks import together
 from graph.writes.draft import Draft
 from server.formats import ITEMS, RECORDS
 from server.formats.comma_separated import CommaSeparatedWriter

@@ -58,7 +58,7 @@ def explain(options: argparse.Namespace, settings: Settings) -> int:
     model = model_of(settings)
     query = Path(options.query[1:]).read_text() if options.query.startswith("@") else options.query
     table = ImaginedTable(model, options.length, options.item_bytes)
-    api = Api(Graph(model, table, Limits(linger_secs=1.0)))
+    api = Api(Graph(model, table, Limits(linger_secs=1.0)), executor=settings.executor)
     try:
         variables = json.loads(options.variables)
     except ValueError as error:

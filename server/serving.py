@@ -47,6 +47,7 @@ def run(model: Model, transport: Way, settings: Settings, tabs: Tabs) -> int:
         timeout_secs=settings.operation_timeout_secs,
         introspection=settings.introspection,
         mutations=settings.mutations,
+        executor=settings.executor,
     )
     try:
         return serve(build_app(api, settings, tabs), settings)

@@ -142,6 +142,13 @@ class Settings:
     operation_timeout_secs: float = field(
         default=30.0, metadata=_about("Time for one operation, in seconds.", _seconds(zero=False))
     )
+    executor: Literal["plan", "reference"] = field(
+        default="plan",
+        metadata=_about(
+            "How queries are executed: plan (compiled once, then run) or reference (Strawberry's ordinary execution).",
+            _choice("plan", "reference"),
+        ),
+    )
     transport: Literal["wire", "boto3"] = field(
         default="wire",
         metadata=_about(

@@ -170,8 +170,9 @@ def _media_ranges(accept: str) -> Iterable[_Range]:
         name, *parameters = (piece.strip() for piece in part.lower().split(";"))
         values = dict(_parameter(parameter) for parameter in parameters)
         quality = values.get("q", "1")
-        # A range that asks for another encoding than the one we write cannot be met, nor can a damaged one.
-        if _QUALITY.fullmatch(quality) and values.get("charset", "utf-8") in _UTF8:
+        # A range that asks for another encoding than the one we write cannot be met, nor can a damaged one, nor
+        # `deferSpec=20220824`: payloads of that time say where they belong in another way.
+        if _QUALITY.fullmatch(quality) and values.get("charset", "utf-8") in _UTF8 and "deferspec" not in values:
             yield name, float(quality)
 
 

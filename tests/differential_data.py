@@ -34,7 +34,7 @@ POOLS: Mapping[str, tuple[Any, ...]] = {
     "Boolean": (True, False),
     "Date": ("2022-07-19", "2022-07-20", "2023-01-01", "1999-12-31"),
     "DateTime": ("2022-07-19T17:59:58Z", "2022-07-19T17:59:58.250000Z", "2023-01-01T00:00:00Z", "2022-08-01T00:00:00Z"),
-    "JSON": (None, 1, "a", [1, "b", None], {"a": {"b": [1.5]}, "c": True}, {}, []),
+    "JSON": (None, 1, "a", [1, "b", None], {"a": {"b": [1.5]}}, {"c": True}, {}, []),
     "Base64": ("", "YWJj", base64.b64encode(bytes(range(120))).decode()),
 }
 PLAIN: Mapping[str, tuple[Any, ...]] = {"ID": ("1", "2", "3"), "String": ("a", "b", "c"), "Int": (1, 2, 3)}

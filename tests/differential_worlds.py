@@ -58,6 +58,7 @@ class World:
     graph: Graph
     watched: Watched
     known: Known
+    is_on_engine: bool = False
     apis: list[Api] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -100,7 +101,7 @@ def make_world(seed: int, tally: Counter[str], client: Client | None = None, num
     tally["worlds that leave keys"] += watched.leaves_keys
     tally[f"models {source.kind}"] += 1
     graph = Graph(model, watched, limits, data.objects)
-    return World(source, model, data, graph, watched, Known(data.records))
+    return World(source, model, data, graph, watched, Known(data.records), client is not None)
 
 
 _numbers = itertools.count()

@@ -16,7 +16,6 @@ from graphql import (
     GraphQLUnionType,
     get_named_type,
     is_composite_type,
-    is_interface_type,
     is_non_null_type,
     is_object_type,
     is_union_type,
@@ -27,10 +26,11 @@ from graph.model import Model
 from graph.patterns import lookup_arguments, lookup_name
 from tests.differential_data import at
 from tests.differential_queries import Field, Inline, Query, Selection, Spread
+from tests.differential_scope import Scope, cursor_scope, is_composite, kind_of_type, merged, shape
 from tests.differential_values import Arguments, Known
 
 MOST_DEPTH = 5
-MOST_FIELDS = 40
+MOST_FIELDS = 60
 SIZES = (0, 1, 1, 2, 2, 3, 3, 4, 5, 10, 50, 1000)
 BAD_SIZES = (-1, 1001, 2**31 - 1)
 INTROSPECTION: tuple[tuple[str, dict[str, str], str], ...] = (
@@ -43,9 +43,6 @@ INTROSPECTION: tuple[tuple[str, dict[str, str], str], ...] = (
 
 FRAGMENTS = {"root": (0.03, 0.04), "object": (0.07, 0.08), "interface": (0.35, 0.2), "union": (0.5, 0.4)}
 """How many selections of a type are inline fragments, and how many named ones."""
-
-Scope = dict[str, Any]
-"""What stands in a selection set already: by response key the name, the arguments, the shape, and the scope below."""
 
 
 class Writer:
@@ -60,7 +57,7 @@ class Writer:
         self._arguments = Arguments(known, dice, tally)
         self._fragments: dict[str, tuple[str, list[Selection], Scope]] = {}
         self._weights: dict[str, list[str]] = {}
-        self._left = dice.choice([8, 20, MOST_FIELDS])
+        self._left = dice.choice([10, 25, MOST_FIELDS])
         self._bold = dice.random() < 0.12
         """Write what is to fail: arguments out of range, foreign cursors, damaged ids."""
         self._lookups = {lookup_name(item.name): item for item in model.items.values()}
@@ -103,7 +100,7 @@ class Writer:
 
     def _selections(self, type_: Any, scope: Scope, depth: int) -> list[Selection]:
         found: list[Selection] = []
-        count = self._dice.choice([1, 1, 2, 2, 3]) if depth == 0 else self._dice.choice([1, 2, 2, 3, 4, 5])
+        count = self._dice.choice([1, 1, 2, 2, 3] if depth == 0 else [1, 2, 2, 3, 4])
         for _ in range(count):
             made = self._selection(type_, scope, depth)
             if made is not None:
@@ -111,7 +108,7 @@ class Writer:
         return found or [self._typename({}) or Field("__typename")]
 
     def _selection(self, type_: Any, scope: Scope, depth: int) -> Selection | None:
-        inline, spread = FRAGMENTS["root" if depth == 0 else _kind(type_)]
+        inline, spread = FRAGMENTS["root" if depth == 0 else kind_of_type(type_)]
         kind = self._dice.random()
         if kind < 0.07:
             return self._typename(scope)
@@ -166,7 +163,7 @@ class Writer:
         self._left -= 1
         is_bare = self._chance(0.2)
         on = type_ if is_bare else self._dice.choice(self._conditions(type_))
-        self._tally["inline fragment without type" if is_bare else f"inline fragment on {_kind(on)}"] += 1
+        self._tally["inline fragment without type" if is_bare else f"inline fragment on {kind_of_type(on)}"] += 1
         directives = self._directives()
         return Inline("" if is_bare else on.name, directives, self._selections(on, scope, max(depth, 1)))
 
@@ -183,8 +180,8 @@ class Writer:
             children = self._selections(on, below, max(depth, 1))
             name = f"F{len(self._fragments)}"
             self._fragments[name] = on.name, children, below
-            self._tally[f"named fragment on {_kind(on)}"] += 1
-        if not _merged(scope, self._fragments[name][2]):
+            self._tally[f"named fragment on {kind_of_type(on)}"] += 1
+        if not merged(scope, self._fragments[name][2]):
             if name == f"F{len(self._fragments) - 1}" and name not in known:
                 del self._fragments[name]
             return None
@@ -200,19 +197,32 @@ class Writer:
         if again is not None:
             return again
         can_go_down = depth < MOST_DEPTH and self._left > 0
-        names = [name for name in self._weighted(type_) if can_go_down or not _is_composite(type_.fields[name])]
+        names = [name for name in self._weighted(type_) if can_go_down or not is_composite(type_.fields[name])]
         if not names:
             return self._typename(scope)
         name = self._dice.choice(names)
         definition: GraphQLField = type_.fields[name]
+        self._tally[self._sort_of(type_, name, definition)] += 1
         arguments = self._given(type_, name, definition)
-        entry: tuple[str, dict[str, str], str, Scope] = (name, arguments, _shape(definition), {})
+        entry: tuple[str, dict[str, str], str, Scope] = (name, arguments, shape(definition), {})
         key = self._key(type_, scope, entry)
         below = scope.setdefault(key, entry)[3]
         made = Field(name, "" if key == name else key, arguments, self._directives())
         made.goes_back = "last" in definition.args
         made.children = self._children(definition, below, depth)
         return made
+
+    def _sort_of(self, type_: Any, name: str, definition: GraphQLField) -> str:
+        if name in SPECIAL:
+            return f"field {name}"
+        if type_ is self._schema.query_type:
+            return "lookup" if name in self._lookups else "find"
+        if (type_.name, name) in self._model.relationships:
+            return f"relationship to {'many' if 'after' in definition.args else 'one'}"
+        if not is_composite(definition):
+            return "leaf"
+        named = get_named_type(definition.type).name
+        return "object inside an item" if named in self._model.objects else "reference to one"
 
     def _weighted(self, type_: Any) -> list[str]:
         """List the fields of a type, those that are more worth a question more often."""
@@ -224,18 +234,18 @@ class Writer:
         if type_ is self._schema.query_type:
             item = self._lookups.get(name)
             return 1 if name in ("node", "nodes") or (item and not self._known.records.get(item.name)) else 3
-        return 5 if _is_composite(type_.fields[name]) and name != "pageInfo" else 2
+        return 6 if is_composite(type_.fields[name]) and name != "pageInfo" else 2
 
     def _children(self, definition: GraphQLField, scope: Scope, depth: int) -> list[Selection] | None:
         target = get_named_type(definition.type)
         if not is_composite_type(target):
             return None
         is_around = target.name.endswith(("Connection", "Edge")) or target.name == "PageInfo"
-        self._tally[f"{_kind(target)} below"] += 1
+        self._tally[f"{kind_of_type(target)} below"] += 1
         below = self._selections(target, scope, depth if is_around and depth else depth + 1)
         if target.name.endswith("Connection") and self._chance(0.5):
             more = self._dice.choice([("edges", "cursor"), ("pageInfo", "endCursor"), ("pageInfo", "startCursor")])
-            if _merged(scope, _cursor_scope(target, *more)):
+            if merged(scope, cursor_scope(target, *more)):
                 below.append(Field(more[0], children=[Field(more[1])]))
         return below
 
@@ -246,7 +256,7 @@ class Writer:
         there = [
             key
             for key, (name, *_) in scope.items()
-            if name in type_.fields and _shape(type_.fields[name]) == scope[key][2]
+            if name in type_.fields and shape(type_.fields[name]) == scope[key][2]
         ]
         if not there:
             return None
@@ -351,42 +361,5 @@ class Writer:
         return values
 
 
+SPECIAL = ("node", "nodes", "edges", "pageInfo", "totalCount", "versions", "at", "id", "cursor")
 PAGING = ("first", "last", "after", "before", "order", "where")
-
-
-def _is_composite(definition: GraphQLField) -> bool:
-    return is_composite_type(get_named_type(definition.type))
-
-
-def _kind(type_: Any) -> str:
-    return "union" if is_union_type(type_) else "interface" if is_interface_type(type_) else "object"
-
-
-def _shape(definition: GraphQLField) -> str:
-    """Write what two fields of one key must have in common: the type of a leaf, or the lists around all else."""
-    named, text = get_named_type(definition.type), str(definition.type)
-    return text.replace(named.name, "") if is_composite_type(named) else text
-
-
-def _cursor_scope(connection: Any, name: str, leaf: str) -> Scope:
-    target = get_named_type(connection.fields[name].type)
-    return {name: (name, {}, _shape(connection.fields[name]), {leaf: (leaf, {}, _shape(target.fields[leaf]), {})})}
-
-
-def _merged(scope: Scope, other: Scope) -> bool:
-    """Take what stands in a fragment into a scope, or say that it cannot stand there."""
-    if not all(_agrees(scope, key, entry) for key, entry in other.items()):
-        return False
-    _take(scope, other)
-    return True
-
-
-def _agrees(scope: Scope, key: str, entry: Any) -> bool:
-    if key not in scope:
-        return True
-    return bool(scope[key][:3] == entry[:3]) and all(_agrees(scope[key][3], *below) for below in entry[3].items())
-
-
-def _take(scope: Scope, other: Scope) -> None:
-    for key, (name, arguments, shape, below) in other.items():
-        _take(scope.setdefault(key, (name, arguments, shape, {}))[3], below)

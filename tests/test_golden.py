@@ -12,6 +12,15 @@ for the bananas also two containers of the fleet. `# data: "whole"` adds the exa
 stands for its own model. A mutation has tables of its own as well, with the document's rows; after it
 `# then: "query"` is executed, and its response held too. Only a query whose name begins with `error-` may have errors,
 and it must. What no two runs have alike is written as `<token>`.
+
+Every query states the fewest requests that DynamoDB could answer it by, and the fewest rounds that so many take:
+
+    # minimum: 2 requests in 2 rounds
+    # minimum: 2 requests in 1 round; sent: 2 in 2, for nothing is read below a node before it is known to exist
+
+A Query reads one range of one partition, a BatchGetItem 100 whole keys, of several tables too; a round waits only for
+the answers that its keys come from. Nothing is read that the answer does not depend on, and what DynamoDB can filter
+or count it does. Where more is `sent`, the reason is beside it.
 """
 
 from __future__ import annotations
@@ -149,11 +158,29 @@ def pretty(value: object, indent: int = 0, used: int = 0) -> str:
 # --- queries ------------------------------------------------------------------------------------------------------
 
 
+def _is_mutation(query: str) -> bool:
+    return bool(re.search(r"^mutation\b", query, re.MULTILINE))
+
+
 def headers(query: str, name: str) -> Iterator[Any]:
     """Read the comments of a query that carry JSON behind this name."""
     for line in query.splitlines():
         if line.startswith(f"# {name}: "):
             yield json.loads(line.removeprefix(f"# {name}: "))
+
+
+_MINIMUM = re.compile(
+    r"^# minimum: (\d+) requests? in (\d+) rounds?(?:; sent: (\d+) in (\d+), for \w.+[^.])?$", re.MULTILINE
+)
+
+
+def least(query: str) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Read what a query states: the minimum of requests and rounds, and how many are sent."""
+    found = _MINIMUM.findall(query)
+    assert len(found) == 1, "expected one line like `# minimum: 2 requests in 1 round`: state the minimum of the query"
+    requests, rounds, sent, taken = found[0]
+    minimum = int(requests), int(rounds)
+    return minimum, (int(sent), int(taken)) if sent else minimum
 
 
 async def variables_of(served: Served, path: Path) -> dict[str, Any]:
@@ -211,7 +238,7 @@ async def test_response_and_requests_are_as_golden(
     query, example = path.read_text(), path.parent.name
     sdl = next(headers(query, "model"), EXAMPLES[example].read_text())
     items = list(headers(query, "item"))
-    is_mutation = bool(re.search(r"^mutation\b", query, re.MULTILINE))
+    is_mutation = _is_mutation(query)
     if example == "bananas" and not items and not is_mutation:
         served = bananas
     else:
@@ -231,6 +258,16 @@ async def test_response_and_requests_are_as_golden(
         golden["then"] = await served.data(then)
     agree(path.with_suffix(".json"), pretty(golden) + "\n", update=update)
     assert ("errors" in body) == path.stem.startswith("error-")
+    if not is_mutation:
+        assert (sum(map(len, rounds)), len(rounds)) == least(query)[1], "state what is sent now"
+
+
+def test_a_reason_is_given_for_what_is_sent_beyond_the_minimum_and_for_nothing_else() -> None:
+    texts = {path.stem: path.read_text() for path in QUERIES}
+    stated = {name: least(text) for name, text in texts.items() if not _is_mutation(text)}
+
+    assert [name for name, (minimum, sent) in stated.items() if sent[0] < minimum[0] or sent[1] < minimum[1]] == []
+    assert [name for name, (minimum, sent) in stated.items() if ("; sent: " in texts[name]) != (minimum != sent)] == []
 
 
 def test_every_golden_response_has_its_query(update: bool) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
+import orjson
 import pytest
 
 from graph.loaders import Limits
@@ -79,6 +81,85 @@ async def test_a_page_of_versions_is_one_batch_get_item(audits: Served) -> None:
     await audits.data('{ audit(number: "1") { versions { nodes { status } } } }')
 
     assert audits.operations == ["BatchGetItem", "GetItem"]
+
+
+LARGEST = 2**31 - 1
+
+
+async def foreign(audits: Served, *versions: int) -> None:
+    """Others have written the item with the largest version there can be, and of its versions only some."""
+    keys = {0: "v0_Audit", **{version: f"v{version}_Audit" for version in versions}}
+    await audits.put(
+        {
+            "id": {"S": "AUDIT#1"},
+            "sk": {"S": key},
+            "version": {"N": str(number or LARGEST)},
+            "status": {"S": f"s{number}"},
+        }
+        for number, key in keys.items()
+    )
+
+
+async def test_an_item_with_a_huge_version_has_the_page_read_that_is_asked_for(audits: Served) -> None:
+    kept = [*range(1, 8), *range(LARGEST - 7, LARGEST + 1)]
+    await foreign(audits, *kept)
+
+    first = (await audits.data(VERSIONS, {"first": 3}))["audit"]["versions"]
+    requests = audits.operations
+    cursor = first["pageInfo"]["endCursor"]
+    second = (await audits.data(VERSIONS, {"first": 3, "after": cursor}))["audit"]["versions"]
+    before = (await audits.data(VERSIONS, {"last": 2, "before": second["pageInfo"]["endCursor"]}))["audit"]["versions"]
+    last = (await audits.data(VERSIONS, {"last": 3}))["audit"]["versions"]
+    newest = (await audits.data(VERSIONS, {"first": 3, "order": "DESC"}))["audit"]["versions"]
+    cursor = newest["pageInfo"]["endCursor"]
+    older = (await audits.data(VERSIONS, {"first": 3, "order": "DESC", "after": cursor}))["audit"]["versions"]
+
+    def numbers(page: dict[str, Any]) -> list[int]:
+        return [node["version"] for node in page["nodes"]]
+
+    assert [numbers(page) for page in (first, second, before)] == [[1, 2, 3], [4, 5, 6], [4, 5]]
+    assert [numbers(page) for page in (last, newest, older)] == [kept[-3:], kept[:-4:-1], kept[-4:-7:-1]]
+    assert [page["totalCount"] for page in (first, last, newest)] == [LARGEST] * 3
+    assert [page["pageInfo"]["hasNextPage"] for page in (first, second, newest)] == [True] * 3
+    assert requests == ["BatchGetItem", "GetItem"]
+
+
+@pytest.mark.parametrize(("page", "found"), [({"first": 2}, [1]), ({"last": 2}, [LARGEST])])
+async def test_versions_that_are_missing_take_the_read_budget_and_no_more(
+    audits: Served, page: dict[str, Any], found: list[int]
+) -> None:
+    await foreign(audits, 1, LARGEST)
+
+    data = (await audits.data(VERSIONS, page))["audit"]["versions"]
+
+    has_more = "hasNextPage" if "first" in page else "hasPreviousPage"
+    budget = Limits().read_budget
+    assert [node["version"] for node in data["nodes"]] == found
+    assert data["pageInfo"][has_more]
+    assert audits.operations == ["BatchGetItem"] * (budget // 100 + 1) + ["GetItem"]
+
+
+@pytest.mark.parametrize("sort", ["v5_Audit", "v0_Audit", "v01_Audit", "AUDIT#1", 3])
+async def test_a_place_that_is_none_of_the_versions_is_refused(audits: Served, sort: Any) -> None:
+    await changed(audits, 4)
+    data = await audits.data(VERSIONS, {"first": 1})
+    version, name, (partition, _) = orjson.loads(
+        base64.urlsafe_b64decode(data["audit"]["versions"]["pageInfo"]["endCursor"] + "==")
+    )
+    forged = base64.urlsafe_b64encode(orjson.dumps([version, name, [partition, sort]])).decode().rstrip("=")
+
+    error = await audits.error(VERSIONS, {"after": forged})
+
+    assert error["extensions"]["code"] == "BAD_CURSOR"
+
+
+async def test_versions_are_counted_without_reading_them(audits: Served) -> None:
+    await changed(audits, 3)
+
+    data = await audits.data('{ audit(number: "1") { versions { totalCount } } }')
+
+    assert data["audit"]["versions"] == {"totalCount": 3}
+    assert audits.operations == ["GetItem"]
 
 
 async def test_versions_are_out_of_the_way_of_every_index(audits: Served) -> None:

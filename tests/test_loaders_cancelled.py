@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -216,14 +217,22 @@ def test_closing_does_not_wait_for_the_answers() -> None:
     run(main())
 
 
-def test_closing_an_operation_that_is_done_changes_nothing() -> None:
+def test_closing_an_operation_that_is_done_leaves_nothing_to_the_garbage_collector() -> None:
     async def main() -> None:
-        operation = Store([A]).operation()
-        found = await operation.items([A])
+        gc.disable()
+        try:
+            operation = Store([A]).operation()
+            await operation.items([A])
+            await operation.page(query("a"))
+            gone = weakref.ref(operation)
 
-        await operation.close()
+            await operation.close()
+            await operation.close()
+            del operation
 
-        assert await operation.items([A]) == found == [item(A)]
+            assert gone() is None
+        finally:
+            gc.enable()
 
     run(main())
 

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from resolvers.sdl import compile_model
+from server import serving
 from server.settings import Settings, SettingsError, all_settings, load_settings
+from tests.conftest import BANANAS, way_to
 
 
 def refusal(environ: dict[str, str], command_line: dict[str, str | None] | None = None) -> str:
@@ -38,6 +41,7 @@ def test_without_any_value_the_defaults_hold() -> None:
         pytest.param("workers", "4", 4, id="workers"),
         pytest.param("cost", "ALWAYS", "always", id="choice-in-any-case"),
         pytest.param("transport", "boto3", "boto3", id="transport"),
+        pytest.param("executor", "Reference", "reference", id="executor"),
     ],
 )
 def test_a_value_is_read_alike_from_both_sources(name: str, text: str, value: Any) -> None:
@@ -78,6 +82,7 @@ def test_options_that_are_no_settings_are_left_to_the_command() -> None:
         pytest.param("batch_linger_secs", "15ms", "a number of seconds, 0 or more", id="with-unit"),
         pytest.param("graphiql", "maybe", "true or false", id="no-flag"),
         pytest.param("cost", "sometimes", "one of header, always, never", id="no-choice"),
+        pytest.param("executor", "plans", "one of plan, reference", id="no-executor"),
         pytest.param("endpoint_url", "localhost:8001", "a URL like http://localhost:8000", id="no-scheme"),
         pytest.param("endpoint_url", "http://", "a URL like http://localhost:8000", id="no-host"),
         pytest.param("endpoint_url", "http://localhost:port", "a URL like http://localhost:8000", id="url-port"),
@@ -136,3 +141,17 @@ def test_every_setting_says_what_it_is_and_in_which_unit() -> None:
     assert [setting.name for setting in all_settings() if not setting.doc.endswith(".")] == []
     for suffix, unit in units.items():
         assert [s.name for s in all_settings() if s.name.endswith(suffix) and unit not in s.doc] == []
+
+
+@pytest.mark.parametrize("executor", ["plan", "reference"])
+def test_the_api_has_the_executor_that_is_set(executor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    monkeypatch.setattr(serving, "Api", lambda graph, **options: made.append(options["executor"]))
+    monkeypatch.setattr(serving, "build_app", lambda *_: None)
+    monkeypatch.setattr(serving, "serve", lambda *_: 0)
+
+    code = serving.run(
+        compile_model(BANANAS.read_text()), way_to("http://127.0.0.1:1"), Settings(executor=executor), []
+    )
+
+    assert (code, made) == (0, [executor])

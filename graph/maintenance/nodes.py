@@ -19,7 +19,8 @@ from graph.maintenance.truth import as_keyed
 from graph.model import Field, FieldKind, ItemType, Model
 from graph.paging import read_first
 from graph.scalars import number_text
-from graph.sources import Reading, together
+from graph.sources import Reading
+from graph.tasks import together
 from graph.updates import Update
 
 AT_ONCE = 32

@@ -18,7 +18,7 @@ from graph.maintenance.subjects import Subject, subjects_of
 from graph.model import Table
 from graph.periods import Period
 from graph.requests import Item, ItemKey, ListTables, Scan, key_value
-from graph.sources import together
+from graph.tasks import together
 
 NO_BUDGET = 2**62
 PAGE_ITEMS = 1000

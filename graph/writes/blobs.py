@@ -9,7 +9,7 @@ from graph.errors import InputError
 from graph.loaders import Operation
 from graph.model import ItemType
 from graph.packing import Pointer, Stored
-from graph.sources import together
+from graph.tasks import together
 
 
 async def store_blobs(

@@ -12,7 +12,7 @@ from graph.entity import Entity
 from graph.errors import InputPath, KeyValueError, TooLarge, WriteError
 from graph.model import Field, FieldKind, Inward, ItemType, Layout, Model, Moment
 from graph.requests import Item, ItemKey
-from graph.sources import together
+from graph.tasks import together
 from graph.transaction import MOST_ACTIONS, Guard, Rule, shown
 from graph.updates import Update, plus
 from graph.writes.blobs import store_blobs

@@ -11,7 +11,7 @@ from graph.errors import InputPath
 from graph.keys import Path
 from graph.lookups import by_keys
 from graph.model import FieldKind, ItemType
-from graph.sources import together
+from graph.tasks import together
 from graph.transaction import Rule
 from graph.writes.blobs import store_blobs
 from graph.writes.changing import Patch, change, stamped

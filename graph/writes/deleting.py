@@ -9,7 +9,7 @@ from graph.entity import Entity
 from graph.errors import HasEdges, InputPath, NotFound, TooLarge, WriteError
 from graph.model import Inward, ItemType, Model
 from graph.requests import ItemKey
-from graph.sources import together
+from graph.tasks import together
 from graph.transaction import Guard, Rule
 from graph.writes.counters import counters_of
 from graph.writes.draft import Draft, behind_keys

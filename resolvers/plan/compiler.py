@@ -42,13 +42,13 @@ from resolvers.plan.connections import (
 )
 from resolvers.plan.document import Collector, Details, Fields
 from resolvers.plan.failures import Step
-from resolvers.plan.items import ToOneRead, attribute_leaf, attribute_read, id_leaf, reference_read
+from resolvers.plan.items import ReferenceRead, ToOneRead, attribute_leaf, attribute_read, id_leaf
 from resolvers.plan.objects import Nodes, Selection
 from resolvers.plan.pages import Wanted, find_read, to_many_read
 from resolvers.plan.roots import LookupRead, Selections, call_read, value_leaf, value_read
 from resolvers.plan.run import Branch, Leaf, Run
 from resolvers.plan.values import Leaves
-from resolvers.plan.written import Read, Write, Written, branch_of, is_leaf, objects_of
+from resolvers.plan.written import Read, Write, Written, branch_of, in_two, is_leaf, objects_of
 
 T = TypeVar("T")
 
@@ -184,13 +184,14 @@ class Compiler:
                 return node_branch(self._nodes(definition, details), step)
             case _:
                 read = self._read(field, definition, name, details)
-                return branch_of(read, self._written(definition, type_, details), step)
+                branch = branch_of(read, self._written(definition, type_, details), step)
+                return in_two(branch, read.ready) if isinstance(read, ReferenceRead) else branch
 
     def _read(self, field: ValueField | ResolverField, definition: GraphQLField, name: str, details: Details) -> Read:
         arguments = Arguments(definition, details[0].node)
         match field.meaning:
             case Reference(reference):
-                return reference_read(self._model, reference, self._needs(details))
+                return ReferenceRead(self._model, reference, self._needs(details))
             case ToOne(relationship):
                 return ToOneRead(relationship, self._needs(details))
             case ToMany(relationship):

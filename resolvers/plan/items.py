@@ -73,24 +73,54 @@ def id_leaf(leaves: Leaves, step: Step) -> Leaf:
     return leaf
 
 
-def reference_read(model: Model, field: Field, needs: Needs) -> Read:
-    """Make what reads the nodes that items name."""
-    spelt: dict[str, Named | None] = {}
+class ReferenceRead:
+    """Reads the nodes that items name."""
 
-    async def read(run: Run, batch: Any) -> Found:
+    def __init__(self, model: Model, field: Field, needs: Needs) -> None:
+        self._model = model
+        self._field = field
+        self._needs = needs
+        self._spelt: dict[str, Named | None] = {}
+
+    async def __call__(self, run: Run, batch: Any) -> Found:
+        """Read the nodes of a batch."""
         rows: Rows = batch.rows
-        if rows.layout is not None and rows.layout.name not in spelt:
-            key = named_key(model, rows.layout, field.name)
-            spelt[rows.layout.name] = None if key is None else Named(key, needs)
-        named = None if rows.layout is None else spelt[rows.layout.name]
-        if named is not None and rows.wires and all(rows.wires):
-            spelt_nodes = await named.nodes(run.operation, rows.wires, partial(_named_by, rows, field.name))
-            if spelt_nodes is not None:
-                return spelt_nodes, named.named.layout
-        nodes = [_reference(rows, number, field) for number in range(len(rows))]
-        return await load_each(run.operation, nodes, needs), None
+        named = self._named(rows)
+        if named is not None:
+            nodes = await named.nodes(run.operation, rows.wires, partial(_named_by, rows, self._field.name))
+            if nodes is not None:
+                return nodes, named.named.layout
+        return await load_each(run.operation, self._entities(rows), self._needs), None
 
-    return read
+    def ready(self, run: Run, batch: Any) -> list[int]:
+        """List the items whose nodes are there already, so that what is read behind them need not wait for others."""
+        operation, rows = run.operation, batch.rows
+        named = self._named(rows)
+        keys = None if named is None else named.named.keys(rows.wires)
+        if keys is not None:
+            return [number for number, key in enumerate(keys) if operation.has(key)]
+        ready: list[int] = []
+        for number, node in enumerate(self._entities(rows)):
+            try:
+                is_there = not isinstance(node, Entity) or not node.lacks(self._needs(node.type.name))
+                if is_there or (node.key is not None and operation.has(node.key)):
+                    ready.append(number)
+            except Exception:
+                ready.append(number)
+        return ready
+
+    def _named(self, rows: Rows) -> Named | None:
+        """Give how the items spell the nodes' keys."""
+        layout = rows.layout
+        if layout is None or not rows.wires or not all(rows.wires):
+            return None
+        if layout.name not in self._spelt:
+            key = named_key(self._model, layout, self._field.name)
+            self._spelt[layout.name] = None if key is None else Named(key, self._needs)
+        return self._spelt[layout.name]
+
+    def _entities(self, rows: Rows) -> list[Outcome]:
+        return [_reference(rows, number, self._field) for number in range(len(rows))]
 
 
 def _named_by(rows: Rows, field: str) -> Entity | None:

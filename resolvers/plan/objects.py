@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from graph.columns import Loose
@@ -66,28 +65,6 @@ def below(at: At, step: Step) -> At:
     return lambda number: (*at(number), step)
 
 
-async def side_by_side(run: Run, work: list[Coroutine[Any, Any, list[Any]]]) -> list[list[Any]]:
-    """Await all of these; the requests of one that goes alone wait for nobody."""
-    if len(work) == 1:
-        return [await work[0]]
-    if not work:
-        return []
-    operation = run.operation
-    operation.hands += len(work) - 1
-    left = len(work)
-
-    async def counted(one: Coroutine[Any, Any, list[Any]]) -> list[Any]:
-        nonlocal left
-        try:
-            return await one
-        finally:
-            left -= 1
-            # The last one goes on for all.
-            operation.hands -= left > 0
-
-    return await asyncio.gather(*[counted(one) for one in work])
-
-
 class Selection:
     """What is selected of objects of one type."""
 
@@ -120,7 +97,7 @@ class Selection:
         return columns, is_loose
 
     async def _read(self, run: Run, batch: Batch, columns: list[list[Any]]) -> None:
-        found = await side_by_side(run, [branch(run, batch) for _, branch in self._branches])
+        found = await run.operation.together([branch(run, batch) for _, branch in self._branches])
         for (place, _), column in zip(self._branches, found, strict=True):
             columns[place] = column
 
@@ -165,7 +142,7 @@ class Nodes:
         written: list[Any] = [one if one is None or isinstance(one, (Exception, Failed)) else None for one in found]
         groups = list(by_type(self._model, found, layout).items())
         work = [self._of(name).run(run, Items(rows, some(at, numbers))) for name, (numbers, rows) in groups]
-        results = await side_by_side(run, work)
+        results = await run.operation.together(work)
         for (_, (numbers, _)), result in zip(groups, results, strict=True):
             for number, row in zip(numbers, result, strict=True):
                 written[number] = row
@@ -206,5 +183,7 @@ def rows_of(model: Model, name: str, found: list[Any], layout: Layout | None) ->
 
 
 def _wire(entity: Entity, layout: Layout | None) -> Any:
-    is_whole = entity.holds is None and entity.layout is layout and layout is not None and not entity.named
+    # What a filter has loaded behind an item is kept with the entity.
+    is_bare = not entity.named and not entity.nodes
+    is_whole = entity.holds is None and entity.layout is layout and layout is not None and is_bare
     return entity.wire if is_whole else NOTHING

@@ -69,8 +69,7 @@ def find_read(find: Find, arguments: Arguments, wanted: Wanted) -> Read:
         )
         descending = is_descending(given, default=find.descending)
         asked = wanted.of(run, where, descending=descending, in_all=plain(given.get("match")) == "ALL")
-        with run.operation.several(1):
-            return [await reads.connection(run.operation, find, None, page_arguments(given), asked)], None
+        return [await reads.connection(run.operation, find, None, page_arguments(given), asked)], None
 
     return read
 

@@ -12,7 +12,7 @@ from graph.model import Model
 from resolvers.plan.compiler import Compiler
 from resolvers.plan.document import Collector, Surveyed
 from resolvers.plan.failures import first
-from resolvers.plan.objects import Objects, side_by_side
+from resolvers.plan.objects import Objects
 from resolvers.plan.run import Run
 
 
@@ -29,7 +29,7 @@ class Plan:
         root = Objects([None], lambda _: ())
         values: dict[str, Any] = {name: leaf(run, root)[0] for name, leaf in self._leaves.items()}
         operation.hands = 1
-        found = await side_by_side(run, [branch(run, root) for _, branch in self._branches])
+        found = await operation.together([branch(run, root) for _, branch in self._branches])
         for (names, _), column in zip(self._branches, found, strict=True):
             values.update(zip(names, column, strict=True))
         data: dict[str, Any] | None = {name: values[name] for name in self._names}

@@ -64,16 +64,26 @@ class LookupRead:
         if keys is None or self._direct is None:
             return await self._one_by_one(run), None
         companions = self._companions.of(run.operation.limits, run.variables)
-        failures: list[Exception | None] | None = None
         has_company, shape = self._gathering(run, companions) if companions else (False, None)
         if has_company:
             if shape is None:
                 return await self._one_by_one(run), None
             failures = await gather(run.operation, shape, keys)
-        found = await self._direct.load(run.operation, keys)
-        if failures is not None and any(failures):
-            found = [failure or one for failure, one in zip(failures, found, strict=True)]
-        return found, self._direct.layout
+            return await self._load_gathered(run, self._direct, keys, failures), self._direct.layout
+        return await self._direct.load(run.operation, keys), self._direct.layout
+
+    @staticmethod
+    async def _load_gathered(
+        run: Run, direct: Direct, keys: list[ItemKey], failures: list[Exception | None]
+    ) -> list[Any]:
+        """Load what the Queries for items and their companions have not brought, unless they failed."""
+        found: list[Any] = list(failures)
+        rest = [number for number, failure in enumerate(failures) if failure is None]
+        if rest:
+            loaded = await direct.load(run.operation, [keys[number] for number in rest])
+            for number, item in zip(rest, loaded, strict=True):
+                found[number] = item
+        return found
 
     def _gathering(self, run: Run, companions: list[Companion]) -> tuple[bool, Gathering | None]:
         """Say whether companions are read along, and how where that is plain."""

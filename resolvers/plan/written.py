@@ -127,6 +127,26 @@ def branch_of(read: Read, written: Written, step: Step) -> Branch:
     return branch
 
 
+def in_two(branch: Branch, ready: Callable[[Run, Any], list[int]]) -> Branch:
+    """Let what is ready go ahead: what it leads to can then travel with what the others still wait for."""
+
+    async def both(run: Run, batch: Batch) -> list[Any]:
+        first = ready(run, batch) if len(batch) > 1 else []
+        if not first or len(first) == len(batch):
+            return await branch(run, batch)
+        ahead = frozenset(first)
+        rest = [number for number in range(len(batch)) if number not in ahead]
+        parts = (first, rest)
+        columns = await run.operation.together([branch(run, batch.take(numbers)) for numbers in parts])
+        merged: list[Any] = [None] * len(batch)
+        for numbers, column in zip(parts, columns, strict=True):
+            for number, value in zip(numbers, column, strict=True):
+                merged[number] = value
+        return Loose(merged) if Loose in map(type, columns) else merged
+
+    return both
+
+
 def is_leaf(type_: GraphQLOutputType) -> bool:
     """Say whether a type is a leaf, or lists of one."""
     inner: Any = type_
