@@ -11,11 +11,14 @@ from graph.keys import Literal, Template, Variable
 from graph.model import Field, Layout, Model
 from graph.requests import Item
 from graph.rows import KeyOnly, Rows
+from graph.scalars import instant
 
 
 class Loose(list[Any]):
     """A column of which some values may be None, or the exceptions that kept them from being read."""
 
+
+Read = Callable[[Sequence[Item]], list[Any]]
 
 Column = Callable[[Rows], list[Any]]
 """Reads a field of all rows; a plain list has a value of the field's type everywhere."""
@@ -27,15 +30,29 @@ def column(model: Model, field: Field, layout: Layout | None) -> Column:
     is_in_key = layout is None or _is_in_key(field, layout)
 
     def read_column(rows: Rows) -> list[Any]:
-        if read is not None:
-            try:
-                return read(rows.wires)
-            except (KeyError, ValueError, ArithmeticError):
-                # An attribute is missing, null, or of another type: one after the other then.
-                pass
-        return _one_by_one(rows, field, is_in_key=is_in_key)
+        if read is None:
+            return _one_by_one(rows, field, is_in_key=is_in_key)
+        try:
+            return read(rows.wires)
+        except KeyError:
+            # Missing here and there, or of another type.
+            part = None if is_in_key else _where_there(rows, field.attribute, read)
+        except (ValueError, ArithmeticError):
+            part = None
+        return _one_by_one(rows, field, is_in_key=is_in_key) if part is None else part
 
     return read_column
+
+
+def _where_there(rows: Rows, name: str, read: Read) -> Loose | None:
+    """Read the items that have an attribute, None for the others; None where that does not do."""
+    if not all(rows.wires) or type(rows.wires[0]) is KeyOnly:
+        return None
+    try:
+        values = iter(read([wire for wire in rows.wires if name in wire]))
+    except (KeyError, ValueError, ArithmeticError):
+        return None
+    return Loose([next(values) if name in wire else None for wire in rows.wires])
 
 
 def _one_by_one(rows: Rows, field: Field, *, is_in_key: bool) -> Loose:
@@ -55,9 +72,6 @@ def _one_by_one(rows: Rows, field: Field, *, is_in_key: bool) -> Loose:
 
 def _is_in_key(field: Field, layout: Layout) -> bool:
     return any(variable.path == (field.name,) for one in layout.templates.values() for variable in one.variables)
-
-
-Read = Callable[[Sequence[Item]], list[Any]]
 
 
 def _reader(model: Model, field: Field, layout: Layout) -> Read:
@@ -106,10 +120,11 @@ def _checked(texts: list[str], values: frozenset[str]) -> list[str]:
 
 
 def _second(text: str) -> str:
-    """Take a moment in the form that nearly all are written in; others are left to the scalar."""
-    if len(text) != 20 or text[10] != "T" or text[19] != "Z" or text[4] != "-" or text[7] != "-" or text[13] != ":":
-        raise ValueError("2022-07-19T17:59:58Z")
-    datetime.fromisoformat(text)
+    """Take a moment, without a look at each letter where it is in the form that nearly all are written in."""
+    if len(text) == 20 and text[10] == "T" and text[19] == "Z" and text[4] == "-" == text[7] and text[13] == ":":
+        datetime.fromisoformat(text)
+    else:
+        instant(text)
     return text
 
 

@@ -14,6 +14,7 @@ from graph.collection import Companion, Gathering, accompany, page_gathering
 from graph.entity import Entity, every_layout
 from graph.loaders import Operation
 from graph.lookups import Needs, load
+from graph.model import Layout
 from graph.partition import RangeSource
 from graph.requests import Item, ItemKey, Query, key_value
 from graph.rows import NOTHING, KeyOnly, Rows
@@ -102,9 +103,21 @@ def _start(
     entities: dict[int, Entity] = {}
     if not way.fits(items):
         items, entities = _looked_at(way.source(operation, partition), way, items)
+    sought = operation.sought
+    if sought is None or way.layout.type_name in sought:
+        _prime(operation, way.layout, items)
     if len(items) < want and not is_all:
         return None
     return Start(items[:keep], len(items) > keep, entities or None)
+
+
+def _prime(operation: Operation, layout: Layout, items: Sequence[Item]) -> None:
+    """Have items that came whole not be asked for again."""
+    table = operation.model.tables[layout.table]
+    for item in items:
+        if item:
+            key = tuple([(name, key_value(item[name])) for name in table.key_attributes])
+            operation.prime_item((table.name, key), item)
 
 
 def _looked_at(source: RangeSource, way: Way, items: list[Item]) -> tuple[list[Item], dict[int, Entity]]:

@@ -89,6 +89,8 @@ class Operation:
         """What a to-one relationship (type, field) of a node leads to, where the way there has shown it already."""
         self.collections: dict[tuple[str, str | None, tuple[KeyValue, ...]], Collection] = {}
         """What is known of partitions that were read together with their node, by table, index and partition key."""
+        self.sought: frozenset[str] | None = None
+        """The types of the items that may be asked for by their keys; None: any."""
         self.idempotency_key: str | None = None
         """The caller's key for all mutations of the operation, each by its name in the response."""
         self.group: Group | None = None

@@ -16,6 +16,7 @@ from resolvers.sdl import compile_model
 from server.settings import all_settings
 from server.view import REFUSAL_CODES
 from tests.conftest import BANANAS, ROOT, Serve, Served, banana_items
+from tests.test_incremental import ask
 
 README = ROOT / "README.md"
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if (path / "schema.graphql").exists())
@@ -124,6 +125,18 @@ async def test_every_query_is_answered(bananas: Served) -> None:
     for query in queries:
         assert await bananas.data(query)
     assert len(queries) >= 2
+
+
+async def test_the_parts_shown_are_those_that_come(bananas: Served) -> None:
+    pattern = r"## Large answers in parts.*?```sh\n(.*?)```.*?```\n(.*?)```"
+    shown = re.search(pattern, README.read_text(), re.DOTALL)
+    assert shown is not None
+    body = re.search(r"-d '(.*?)'", shown[1])
+    assert body is not None
+
+    answer = await ask(bananas, json.loads(body[1])["query"])
+
+    assert answer.text.replace("\r\n", "\n").strip() == shown[2].strip()
 
 
 async def test_every_mutation_does_what_is_said_beside_it(serve: Serve) -> None:

@@ -11,14 +11,10 @@ from graphql import (
     GraphQLNamedType,
     GraphQLObjectType,
     GraphQLSchema,
-    TypeInfo,
-    TypeInfoVisitor,
     ValueNode,
-    Visitor,
     get_named_type,
     is_abstract_type,
     print_ast,
-    visit,
 )
 
 from graph.direct import Direct
@@ -47,12 +43,11 @@ from resolvers.plan.objects import Nodes, Selection
 from resolvers.plan.pages import Wanted, find_read, to_many_read
 from resolvers.plan.roots import LookupRead, Selections, call_read, value_leaf, value_read
 from resolvers.plan.run import Branch, Leaf, Run
+from resolvers.plan.sought import BACKREF, Sought
 from resolvers.plan.values import Leaves
 from resolvers.plan.written import Read, Write, Written, branch_of, in_two, is_leaf, objects_of
 
 T = TypeVar("T")
-
-BACKREF = "strawberry-definition"
 
 
 class Compiler:
@@ -63,7 +58,7 @@ class Compiler:
         self._model = model
         self._collector = collector
         self._selections = Selections(collector.fragments, model.possible)
-        self._inverses = _selected(schema, collector)
+        self.sought = Sought(schema, collector)
 
     # --- the root ---
 
@@ -259,7 +254,7 @@ class Compiler:
             wants_count="totalCount" in names,
         )
         last = pattern.path[-1] if isinstance(pattern, Relationship) and pattern.path else pattern
-        inverses = frozenset(last.inverses) & self._inverses if isinstance(last, Relationship) else frozenset()
+        inverses = frozenset(last.inverses) & self.sought.names if isinstance(last, Relationship) else frozenset()
         companions = _ByType(lambda name: self._companions(self._type(name), *below))
         is_constant = not self._collector.definition.variable_definitions
         return Wanted(asked, companions, inverses, is_constant)
@@ -323,18 +318,3 @@ def _likeness(details: Details) -> str:
     """Write a lookup without its alias and arguments: those written alike can be read together."""
     sets = [print_ast(one.node.selection_set) for one in details if one.node.selection_set is not None]
     return "\n".join([details[0].node.name.value, *sets])
-
-
-def _selected(schema: GraphQLSchema, collector: Collector) -> frozenset[str]:
-    """List the names of the fields that are selected below the root: an inverse not among them need not be known."""
-    names: set[str] = set()
-    types = TypeInfo(schema)
-
-    class Names(Visitor):
-        def enter_field(self, node: FieldNode, *_: Any) -> None:
-            if types.get_parent_type() is not schema.query_type:
-                names.add(node.name.value)
-
-    for node in (collector.definition, *collector.fragments.values()):
-        visit(node, TypeInfoVisitor(types, Names()))
-    return frozenset(names)

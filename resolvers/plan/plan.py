@@ -21,14 +21,16 @@ class Plan:
 
     def __init__(self, schema: GraphQLSchema, model: Model, operation: Surveyed, variables: VariableValues) -> None:
         self._collector = Collector(schema, operation, variables)
-        self._names, self._branches, self._leaves = Compiler(schema, model, self._collector).roots()
+        compiler = Compiler(schema, model, self._collector)
+        self._names, self._branches, self._leaves = compiler.roots()
+        self._sought = compiler.sought.types
 
     async def execute(self, operation: Operation, variables: VariableValues) -> ExecutionResult:
         """Run the plan; whatever goes wrong is in the result."""
         run = Run(operation, variables)
         root = Objects([None], lambda _: ())
         values: dict[str, Any] = {name: leaf(run, root)[0] for name, leaf in self._leaves.items()}
-        operation.hands = 1
+        operation.hands, operation.sought = 1, self._sought
         found = await operation.together([branch(run, root) for _, branch in self._branches])
         for (names, _), column in zip(self._branches, found, strict=True):
             values.update(zip(names, column, strict=True))
