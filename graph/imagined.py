@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 from itertools import chain, product
 from math import ceil
@@ -330,20 +330,24 @@ def _shape(request: Request) -> str:
     if not isinstance(request, Query):
         return request.operation
     where = f" on {request.index}" if request.index else ""
-    sort = "" if request.sort is None else f" and {_sort_shape(request.sort)}"
+    named = {str(value) for _, value in request.partition}
+    sort = "" if request.sort is None else f" and {_sort_shape(request.sort, named)}"
     suffix = f"{', filtered' if request.filter else ''}{', COUNT' if request.count else f', limit {request.limit}'}"
     partition = " and ".join(f"{name} = …" for name, _ in request.partition)
     return f"Query{where}: {partition}{sort}{suffix}"
 
 
-def _sort_shape(sort: Condition) -> str:
+def _sort_shape(sort: Condition, named: Collection[str]) -> str:
+    """Write a sort condition; an end that is the partition's own name says nothing that its likes do not."""
     match sort:
         case AllOf(conditions):
-            return " and ".join(map(_sort_shape, conditions))
+            return " and ".join(_sort_shape(one, named) for one in conditions)
         case Function(_, attribute, (_, text)):
             return f"{attribute} begins with {text}"
         case Between(attribute, (_, low), (_, high)):
-            return f"{attribute} from {low.rstrip(chr(0))} to {high.replace(AFTER_ALL, '…')}"
+            ends = ("…" if end in named else end for end in (low, high))
+            first, last = (end.rstrip(chr(0)).replace(AFTER_ALL, "…") for end in ends)
+            return f"{attribute} from {first} to {last}"
         case Compare(attribute, comparator, (_, text)):
             return f"{attribute} {comparator} {text}"
         case _:

@@ -38,6 +38,8 @@ from tests.differential_writer import Writer
 CASES_PER_MODEL = 40
 MOST_REQUESTS = 40
 COUNTED = ("requests", *COSTS)
+RHYTHMS = 12
+"""In how many other orders answers come to the reference before the plan is said to ask for more."""
 """How differences begin that are about what was asked of the tables, and not about the answer."""
 
 
@@ -97,8 +99,27 @@ async def compare(world: World, query: Query) -> tuple[list[str], list[Answer]]:
         return Answer(response.body, response.outcome).errors
 
     found = await differences(answers[0], answers[1], lenient)
+    if found and all(one.startswith(COUNTED) for one in found) and await in_rhythm(world, query, answers[1]):
+        found = []
     # What is read anew, and what travels together, depends on which answer comes first: an engine's are never alike.
     return [one for one in found if not (world.is_on_engine and one.startswith(COUNTED))], answers
+
+
+async def in_rhythm(world: World, query: Query, answer: Answer) -> bool:
+    """Say whether the reference asks for as much where its answers come in another order.
+
+    Keys of different levels share a BatchGetItem if they happen to wait at the same time: how many do is no property of
+    an executor, but of when each answer comes. So the plan may need as many requests as the reference under some timing.
+    """
+    try:
+        for salt in range(1, RHYTHMS + 1):
+            world.watched.salt = salt
+            other = await ask(world, world.apis[0], query)
+            if all(one >= mine for one, mine in zip(other.spent, answer.spent, strict=True)):
+                return True
+    finally:
+        world.watched.salt = 0
+    return False
 
 
 def share_documents(apis: list[Api], text: str) -> None:

@@ -50,6 +50,11 @@ class Answer:
             self.body["errors"] = [_plain(error) for error in errors]
 
     @property
+    def spent(self) -> tuple[float, ...]:
+        """Give how many requests it took, and what they cost."""
+        return (self.cost.get("requests", {}).get("total", 0), *(self.cost.get(name, 0) for name in COSTS))
+
+    @property
     def errors(self) -> list[Error]:
         """List the errors."""
         found: list[Error] = self.body.get("errors", [])

@@ -168,6 +168,8 @@ class Watched:
     inner: Sender
     fault: Fault | None = None
     is_slow: bool = False
+    salt: int = 0
+    """Above 0 every answer is late, each in another way for another number."""
     leaves_keys: bool = False
     """Whether a BatchGetItem is answered in part, as one of more than 16 MB is."""
     requests: list[Request] = field(default_factory=list)
@@ -175,8 +177,8 @@ class Watched:
     async def send(self, request: Request, meter: Meter) -> Response:
         """Send a request on, or fail."""
         self.requests.append(request)
-        if self.is_slow:
-            await asyncio.sleep(zlib.crc32(repr(request).encode()) % 7 / 1000)
+        if self.is_slow or self.salt:
+            await asyncio.sleep(zlib.crc32(f"{self.salt or ''}{request!r}".encode()) % 7 / 1000)
         error = None if self.fault is None else self.fault(request)
         if error is not None:
             meter.requests.append(request)

@@ -91,7 +91,8 @@ async def test_the_way_back_up_costs_nothing_where_the_query_came_down_it(banana
 
 async def test_nodes_that_the_queries_for_their_pages_do_not_reach_cost_one_batch_get(bananas: Served) -> None:
     data = await bananas.data(
-        """{ container(number: "000001") { pallets(first: 4) { nodes { origin boxes(first: 5) { nodes { number } } } } } }"""
+        """{ container(number: "000001") { pallets(first: 4) { nodes { origin
+        boxes(first: 5) { nodes { number } } } } } }"""
     )
 
     assert [pallet["origin"] for pallet in data["container"]["pallets"]["nodes"]] == ["CR"] * 4

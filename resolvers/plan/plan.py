@@ -28,7 +28,14 @@ class Plan:
     async def execute(self, operation: Operation, variables: VariableValues) -> ExecutionResult:
         """Run the plan; whatever goes wrong is in the result."""
         run = Run(operation, variables)
-        root = Objects([None], lambda _: ())
+        try:
+            return await self._run(run)
+        finally:
+            # What was prepared may lead back to the run.
+            run.prepared.clear()
+
+    async def _run(self, run: Run) -> ExecutionResult:
+        operation, root = run.operation, Objects([None], lambda _: ())
         values: dict[str, Any] = {name: leaf(run, root)[0] for name, leaf in self._leaves.items()}
         operation.hands, operation.sought = 1, self._sought
         found = await operation.together([branch(run, root) for _, branch in self._branches])
@@ -40,6 +47,4 @@ class Plan:
             data = None
             run.failures.absorb(failed, ())
         errors = run.failures.located(self._collector.locate) if run.failures else None
-        # What was prepared may lead back to the run.
-        run.prepared.clear()
         return ExecutionResult(data, errors)
