@@ -124,22 +124,18 @@ class Operation:
 
     async def together(self, work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
         """Await all of these side by side, each counted as a hand until it is done, where hands are counted."""
-        return await together(self._counted(work) if self.hands and len(work) > 1 else work)
-
-    def _counted(self, work: Sequence[Coroutine[Any, Any, T]]) -> list[Coroutine[Any, Any, T]]:
-        """Count each of these as a hand until it is done; the last one goes on for all."""
+        if not self.hands or len(work) < 2:
+            return await together(work)
         self.hands += len(work) - 1
         left = len(work)
 
-        async def counted(one: Coroutine[Any, Any, T]) -> T:
+        def count(_: asyncio.Task[T]) -> None:
             nonlocal left
-            try:
-                return await one
-            finally:
-                left -= 1
-                self.hands -= left > 0
+            left -= 1
+            # The last one goes on for all.
+            self.hands -= left > 0
 
-        return [counted(one) for one in work]
+        return await together(work, count)
 
     @contextmanager
     def aside(self) -> Iterator[None]:
