@@ -51,7 +51,7 @@ class Meter:
     retries: int = 0
     blobs_read: int = 0
     blobs_written: int = 0
-    skipped: Counter[str] = field(default_factory=Counter)
+    skipped: dict[str, int] = field(default_factory=dict)
     """Items that fit no type, by the place where they were met."""
 
     def cost(self) -> dict[str, Any]:
@@ -81,6 +81,7 @@ class Client:
     def __init__(self, transport: Transport | Carrier, max_in_flight: int = 16) -> None:
         self._transport = transport
         self._carrier = transport if isinstance(transport, Carrier) else None
+        self._carried = self._carrier.carried if self._carrier is not None else frozenset()
         self._slots = Slots(max_in_flight)
 
     async def send(self, request: Request, meter: Meter) -> Response:
@@ -88,27 +89,28 @@ class Client:
 
         Raises: StoreError: Throttled or Unavailable after the last try, the others at once.
         """
-        for attempt in range(1, MAX_TRIES + 1):
+        attempt = 1
+        while True:
+            _refuse_late(meter)
+            if not self._slots.take():
+                await self._turn(meter)
+            meter.requests.append(request)
             try:
-                response = await self._send_once(request, meter)
+                if request.operation in self._carried and self._carrier is not None:
+                    response = await self._carry(self._carrier, request, meter)
+                else:
+                    response = await self._call(request, meter)
             except RETRYABLE as error:
                 if attempt == MAX_TRIES:
                     _refuse_late(meter, 0, error)
                     raise
                 await back_off(attempt, meter, error)
+                attempt += 1
             else:
                 _count(response, meter)
                 return response
-        raise AssertionError("the loop returns or raises")
 
-    async def _send_once(self, request: Request, meter: Meter) -> Response:
-        _refuse_late(meter)
-        if not self._slots.take():
-            await self._turn(meter)
-        meter.requests.append(request)
-        carrier = self._carrier
-        if carrier is None or request.operation not in carrier.carried:
-            return await self._call(request, meter)
+    async def _carry(self, carrier: Carrier, request: Request, meter: Meter) -> Response:
         try:
             return await carrier.carry(request, meter.deadline, report_capacity=meter.report_capacity)
         finally:

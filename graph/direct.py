@@ -25,6 +25,7 @@ class Direct:
         self._table = model.tables[layout.table].name
         self._parts = parts
         """Each attribute of the key, the text before the value, and the path that the value is bound to."""
+        self._values = len({path for _, _, path in parts})
         self._fits = fits(model, layout, frozenset(name for name, _, _ in parts)) or never
 
     @classmethod
@@ -45,7 +46,7 @@ class Direct:
 
     def key(self, named: Mapping[Path, Any]) -> ItemKey | None:
         """Make the key; None where a value is missing, or has to be looked at."""
-        if len(named) != len({path for _, _, path in self._parts}):
+        if len(named) != self._values:
             return None
         texts: list[tuple[str, str]] = []
         for name, prefix, path in self._parts:

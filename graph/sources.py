@@ -129,7 +129,8 @@ def read_layouts(
                 operation.prime_item(entity.key, item)
             return entity
     if not fits_any(operation.model, layouts[0].table, item):
-        operation.meter.skipped[place] += 1
+        skipped = operation.meter.skipped
+        skipped[place] = skipped.get(place, 0) + 1
     return None
 
 

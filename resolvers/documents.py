@@ -33,20 +33,16 @@ class Prepared:
         self.document = surveyed.document
         self.definition = surveyed.definition
         self.is_incremental = surveyed.is_incremental
+        self.is_plain = surveyed.is_plain
+        """Whether plans serve it."""
         self._surveyed = surveyed
         self._plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
 
-    @property
-    def is_plain(self) -> bool:
-        """Say whether plans serve it."""
-        return self._surveyed.is_plain
-
     def plan(self, schema: GraphQLSchema, model: Model, variables: VariableValues) -> Plan | None:
         """Give the plan for these variables; None where one that decides what is selected does not say."""
-        deciding = [variables.coerced.get(name) for name in self._surveyed.deciding]
-        if any([type(value) is not bool for value in deciding]):
+        key = tuple([variables.coerced.get(name) for name in self._surveyed.deciding])
+        if key and any([type(value) is not bool for value in key]):
             return None
-        key = tuple(deciding)
         found = self._plans.get(key)
         if found is None:
             found = self._plans[key] = Plan(schema, model, self._surveyed, variables)

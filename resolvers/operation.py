@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Outcome = Literal["executed", "refused", "mutation_over_get"]
 """How far an operation came. `refused`: parsing, validation, the choice of the operation or its variables failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """One GraphQL request, whatever transport it came by."""
 
     query: str
@@ -27,8 +25,7 @@ class Request:
     """True when the client takes an answer in several payloads, as `@defer` and `@stream` make them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(NamedTuple):
     """The GraphQL response as JSON values; it has no `data` entry when nothing was executed."""
 
     body: dict[str, Any]

@@ -48,10 +48,11 @@ class Connection(asyncio.Protocol):
         self._body = b""
         self._more: list[bytes] = []
 
-    async def exchange(self, request: bytes, deadline: float | None = None) -> Answer:
-        """Send a request and wait for its answer; who is cancelled meanwhile leaves a closed connection.
+    def exchange(self, request: bytes, deadline: float | None = None) -> asyncio.Future[Answer]:
+        """Send a request; the future is its answer, and who does not wait for it closes the connection.
 
-        Raises: Broken. TimeoutError when nothing arrives for the read timeout, and at the deadline.
+        Raises: Broken, as the future does. TimeoutError comes when nothing arrives for the read timeout, and at the
+        deadline.
         """
         if not self.is_open or self._transport is None:
             raise Broken("the connection is closed", is_stale=self._is_used)
@@ -62,13 +63,7 @@ class Connection(asyncio.Protocol):
         self._deadline = deadline
         self._watch_until(self._limit())
         self._transport.write(request)
-        try:
-            return await waiter
-        except BaseException:
-            self.close()
-            raise
-        finally:
-            self._waiter = None
+        return waiter
 
     def close(self) -> None:
         """Close it at once: what is under way on it is given up."""
@@ -106,8 +101,9 @@ class Connection(asyncio.Protocol):
 
     def _fail(self, error: Exception) -> None:
         self.is_open = False
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_exception(error)
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_exception(error)
 
     # --- asyncio
 
@@ -165,3 +161,4 @@ class Connection(asyncio.Protocol):
             self._is_used = True
             body = b"".join((self._body, *self._more)) if self._more else self._body
             self._waiter.set_result(Answer(status, self._crc32, body))
+            self._waiter = None

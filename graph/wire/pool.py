@@ -56,6 +56,7 @@ class Pool:
         """
         if not self._slots.take():
             await self._slots.turn(None, deadline)
+        connection: Connection | None = None
         try:
             connection = self._idle_one() or await self._connected(deadline)
             try:
@@ -66,13 +67,18 @@ class Pool:
                 # The other idle ones may be dead as well.
                 connection = await self._connected(deadline, is_new=True)
                 answer = await connection.exchange(request, deadline)
-            if self._is_closed or not connection.is_open:
+        except BaseException:
+            if connection is not None:
+                # Its answer may still come, and would be taken for that of another request.
                 connection.close()
-            else:
-                self._idle.append(connection)
-            return answer
+            raise
         finally:
             self._slots.free()
+        if self._is_closed or not connection.is_open:
+            connection.close()
+        else:
+            self._idle.append(connection)
+        return answer
 
     def _idle_one(self) -> Connection | None:
         while self._idle:

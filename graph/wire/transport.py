@@ -53,14 +53,20 @@ class WireTransport:
         """Send one request, given by its parameters. Raises StoreError."""
         if operation not in self.carried:
             return await self._boto(operation, parameters)
-        body = _written(operation, lambda: orjson.dumps(parameters))
+        try:
+            body = orjson.dumps(parameters)
+        except orjson.JSONEncodeError as error:
+            raise _unwritable(operation, error) from error
         answer = await self._exchange(operation, body)
         return read_answer(operation, answer, lambda: parameters)
 
     async def carry(self, request: Request, deadline: float | None, *, report_capacity: bool) -> Response:
         """Send one request. Raises StoreError: Unavailable at the deadline."""
         operation = request.operation
-        body = _written(operation, lambda: body_of(request))
+        try:
+            body = body_of(request)
+        except orjson.JSONEncodeError as error:
+            raise _unwritable(operation, error) from error
         if report_capacity:
             body = body[:-1] + b',"ReturnConsumedCapacity":"TOTAL"}'
         answer = await self._exchange(operation, body, deadline)
@@ -94,11 +100,8 @@ class WireTransport:
         self._boto.close()
 
 
-def _written(operation: str, write: Callable[[], bytes]) -> bytes:
-    try:
-        return write()
-    except orjson.JSONEncodeError as error:
-        raise RequestRefused(f"{operation} holds what JSON cannot carry: {error}") from error
+def _unwritable(operation: str, error: Exception) -> RequestRefused:
+    return RequestRefused(f"{operation} holds what JSON cannot carry: {error}")
 
 
 def read_answer(operation: str, answer: Answer, parameters: Callable[[], dict[str, Any]]) -> Response:

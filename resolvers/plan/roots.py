@@ -57,6 +57,7 @@ class LookupRead:
         self._selections = selections
         self._direct = direct
         self._companions = companions
+        self._constant: list[ItemKey] | None = None
         self._gatherings: dict[tuple[int, ...], tuple[bool, Gathering | None]] = {}
 
     async def __call__(self, run: Run, batch: Any) -> Found:
@@ -101,8 +102,8 @@ class LookupRead:
 
     def _keys(self, run: Run) -> list[ItemKey] | None:
         """Make the keys of all lookups; None where one has to be looked at."""
-        if self._direct is None:
-            return None
+        if self._direct is None or self._constant is not None:
+            return self._constant
         keys: list[ItemKey] = []
         for number, _ in enumerate(self._fields):
             try:
@@ -112,6 +113,8 @@ class LookupRead:
             if key is None:
                 return None
             keys.append(key)
+        if all(arguments.constant is not None for arguments, _, _ in self._fields):
+            self._constant = keys
         return keys
 
     async def _one_by_one(self, run: Run) -> list[Any]:
