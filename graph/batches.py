@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import count
+from itertools import chain
 from typing import Any
 
 from aiodataloader import DataLoader
@@ -19,8 +19,61 @@ Found = dict[KeyAttributes, Item]
 Get = Callable[[str, list[KeyAttributes]], Awaitable[Found]]
 """Gets up to 100 items of a table; those that do not exist are left out. Raises StoreError."""
 
+GetNamed = Callable[[str, Sequence[str], Sequence[str]], Awaitable[list[Item | None]]]
+"""Gets up to 100 items of a table whose key attributes all hold one text, in order. Raises StoreError."""
+
 TURNS = 4
 """How many turns of the event loop it takes until those whom one answer woke have said what they need next."""
+
+
+def key_of_text(table: str, names: Sequence[str], text: str) -> ItemKey:
+    """Make the key whose attributes all hold one text."""
+    return table, tuple([(name, text) for name in names])
+
+
+class Known:
+    """Items by their keys. Those whose key is one text throughout are kept by it: it is hashed but once."""
+
+    __slots__ = ("_by_key", "_by_text")
+
+    def __init__(self) -> None:
+        self._by_key: dict[ItemKey, Item | None] = {}
+        self._by_text: dict[str, dict[str, Item | None]] = {}
+
+    def __contains__(self, key: ItemKey) -> bool:
+        text = _text(key)
+        if text is None:
+            return key in self._by_key
+        texts = self._by_text.get(key[0])
+        return texts is not None and text in texts
+
+    def item(self, key: ItemKey) -> Item | None:
+        """Give a known item."""
+        text = _text(key)
+        return self._by_key[key] if text is None else self._by_text[key[0]][text]
+
+    def learn(self, key: ItemKey, item: Item | None) -> None:
+        """Remember an item, or that there is none."""
+        text = _text(key)
+        if text is None:
+            self._by_key[key] = item
+        else:
+            self.by_text(key[0])[text] = item
+
+    def by_text(self, table: str) -> dict[str, Item | None]:
+        """Give the items of a table whose keys are one text throughout."""
+        return self._by_text.setdefault(table, {})
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._by_key.clear()
+        self._by_text.clear()
+
+
+def _text(key: ItemKey) -> str | None:
+    attributes = key[1]
+    text = attributes[0][1]
+    return text if type(text) is str and (len(attributes) == 1 or attributes[1][1] == text) else None
 
 
 class Flow:
@@ -79,13 +132,14 @@ class Batches:
     Who counts the hands that walk along the operation side by side knows better: keys then leave when all of them wait.
     """
 
-    def __init__(self, get: Get, linger_secs: float) -> None:
+    def __init__(self, get: Get, get_named: GetNamed, linger_secs: float) -> None:
         self._hands = 0
         self._waiting = 0
         """How many of the hands wait for items."""
         self._get = get
+        self._get_named = get_named
         self._linger_secs = linger_secs
-        self._known: dict[ItemKey, Item | None] = {}
+        self._known = Known()
         self._under_way: dict[ItemKey, Batch] = {}
         """The batch of each key that is not answered yet."""
         self._open: dict[str, Batch] = {}
@@ -122,7 +176,7 @@ class Batches:
     def promise(self, key: ItemKey, future: asyncio.Future[Any]) -> None:
         """Have a future get an item when it is there."""
         if key in self._known:
-            future.set_result(self._known[key])
+            future.set_result(self._known.item(key))
             return
         self.request((key,))
         batch = self._under_way[key]
@@ -138,7 +192,11 @@ class Batches:
             table = keys[0][0]
             wanted = list(dict.fromkeys([key for of, key in keys if of == table]))
             if len(wanted) == len(keys) and not any([key in known for key in keys]):
-                return await self._get_alone(table, keys, wanted)
+                items = await self._get_alone(table, wanted)
+                for key, item in zip(keys, items, strict=True):
+                    if not isinstance(item, BaseException):
+                        known.learn(key, item)
+                return items
         self.request(keys)
         under_way = self._under_way
         batches = {under_way[key] for key in keys if key not in known}
@@ -146,32 +204,43 @@ class Batches:
             await self._wait(batches)
             if any([key not in known for key in keys]):
                 found = {key: batch.outcome(key) for batch in batches for key in batch.keys}
-                return [found[key] if key in found else known[key] for key in keys]
-        return [known[key] for key in keys]
+                return [found[key] if key in found else known.item(key) for key in keys]
+        return [known.item(key) for key in keys]
 
-    async def _get_alone(self, table: str, keys: Sequence[ItemKey], wanted: list[KeyAttributes]) -> list[Any]:
-        """Get items for the only one who walks along the operation: nobody else can wait for them."""
-        if len(wanted) == 1:
-            return await self._get_one(table, keys[0], wanted)
-        chunks = [wanted[begin : begin + BATCH_GET_KEYS] for begin in range(0, len(wanted), BATCH_GET_KEYS)]
-        outcomes = await asyncio.gather(*[self._get(table, chunk) for chunk in chunks], return_exceptions=True)
-        items: list[Any] = []
-        for begin, chunk, found in zip(count(0, BATCH_GET_KEYS), chunks, outcomes, strict=False):
-            if isinstance(found, BaseException):
-                items += [found] * len(chunk)
-            else:
-                got = list(map(found.get, chunk))
-                self._known.update(zip(keys[begin : begin + BATCH_GET_KEYS], got, strict=True))
-                items += got
+    async def named(self, table: str, names: Sequence[str], texts: Sequence[str]) -> list[Any]:
+        """Give the items whose key attributes all hold one text, as `outcomes` does."""
+        known = self._known.by_text(table)
+        is_new = known.keys().isdisjoint(texts) and len(set(texts)) == len(texts)
+        if not (self.is_alone and not self._under_way and is_new and texts):
+            return await self.outcomes([key_of_text(table, names, text) for text in texts])
+        chunks = [texts[begin : begin + BATCH_GET_KEYS] for begin in range(0, len(texts), BATCH_GET_KEYS)]
+        if len(chunks) == 1:
+            return await self._get_named_chunk(table, names, texts)
+        outcomes = await asyncio.gather(*[self._get_named_chunk(table, names, chunk) for chunk in chunks])
+        return list(chain.from_iterable(outcomes))
+
+    async def _get_named_chunk(self, table: str, names: Sequence[str], texts: Sequence[str]) -> list[Any]:
+        try:
+            items = await self._get_named(table, names, texts)
+        except Exception as error:
+            return [error] * len(texts)
+        self._known.by_text(table).update(zip(texts, items, strict=True))
         return items
 
-    async def _get_one(self, table: str, key: ItemKey, wanted: list[KeyAttributes]) -> list[Any]:
+    async def _get_alone(self, table: str, wanted: list[KeyAttributes]) -> list[Any]:
+        """Get items for the only one who walks along the operation: nobody else can wait for them."""
+        chunks = [wanted[begin : begin + BATCH_GET_KEYS] for begin in range(0, len(wanted), BATCH_GET_KEYS)]
+        if len(chunks) == 1:
+            return await self._get_chunk(table, wanted)
+        outcomes = await asyncio.gather(*[self._get_chunk(table, chunk) for chunk in chunks])
+        return list(chain.from_iterable(outcomes))
+
+    async def _get_chunk(self, table: str, chunk: list[KeyAttributes]) -> list[Any]:
         try:
-            found = await self._get(table, wanted)
+            found = await self._get(table, chunk)
         except Exception as error:
-            return [error]
-        item = self._known[key] = found.get(wanted[0])
-        return [item]
+            return [error] * len(chunk)
+        return [found.get(key) for key in chunk]
 
     async def _wait(self, batches: set[Batch]) -> None:
         if self.is_alone:
@@ -199,8 +268,8 @@ class Batches:
 
     def prime(self, key: ItemKey, item: Item | None) -> None:
         """Remember an item that another request brought whole."""
-        if key not in self._under_way:
-            self._known.setdefault(key, item)
+        if key not in self._under_way and key not in self._known:
+            self._known.learn(key, item)
 
     def forget(self) -> None:
         """Forget every item: it may have been written since."""
@@ -291,7 +360,8 @@ class Batches:
                         future.set_exception(error)
                 return
             if self._take(batch):
-                self._known.update([(key, found.get(key[1])) for key in batch.keys])
+                for key in batch.keys:
+                    self._known.learn(key, found.get(key[1]))
             batch.answered.set_result(None)
             self._release(batch)
             for key, future in batch.waiters:
@@ -356,8 +426,8 @@ class Batches:
         if tasks:
             await asyncio.gather(*tasks, return_exceptions=True)
         # It leads back to the operation: without it nothing has to wait for the garbage collector.
-        self._get = _closed
+        self._get = self._get_named = _closed
 
 
-async def _closed(table: str, keys: list[KeyAttributes]) -> Found:
+async def _closed(*_: Any) -> Any:
     raise AssertionError("the operation is over")

@@ -162,18 +162,21 @@ class Named:
 
         `first` gives the first of them as it is named; None where the items have to be looked at.
         """
-        keys = self.named.keys(items)
-        if keys is None:
-            return None
         if self._lacks is None:
             node = first()
             if node is None:
                 return None
             self._lacks = self.lacks(node)
+        texts = None if companions or not self._lacks else self.named.texts(items)
+        if texts is not None:
+            return self._seen(operation, await operation.named(self.named.table, self.named.names, texts))
+        keys = self.named.keys(items)
+        if keys is None:
+            return None
         if self._lacks:
             if companions and (shape := self._gathering(operation, first, companions)) is not None:
                 await accompany(operation, shape, keys)
-            return await self._load(operation, keys)
+            return self._seen(operation, await operation.outcomes(keys))
         if self._is_key_only is None:
             templates = [self.named.layout.templates[name] for name in self.named.names]
             held = {variable.path for template in templates for variable in template.variables}
@@ -190,11 +193,11 @@ class Named:
             self._gatherings[sizes] = None if node is None else page_gathering(operation, node, companions)
         return self._gatherings[sizes]
 
-    async def _load(self, operation: Operation, keys: Sequence[ItemKey]) -> list[Outcome]:
+    def _seen(self, operation: Operation, outcomes: list[Any]) -> list[Outcome]:
+        """Have a look at what was loaded, where it is not certain what it is."""
         if self._fits is None:
             known = frozenset(self.named.names)
             self._fits = fits(operation.model, self.named.layout, known) or never
-        outcomes: list[Any] = await operation.outcomes(keys)
         kinds = frozenset(map(type, outcomes))
         if kinds == ALL_ITEMS and self._fits(outcomes):
             return outcomes

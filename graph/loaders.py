@@ -97,7 +97,7 @@ class Operation:
         """The mutations that become one transaction, under @transaction."""
         self._begin = asyncio.get_running_loop().time() if meter.deadline is not None else 0.0
         self._client = client
-        self._batches = Batches(self._get_if_any, limits.linger_secs)
+        self._batches = Batches(self._get_if_any, self._get_named, limits.linger_secs)
         self.reading = self._batches.reading
         self._pages: dict[Query | Scan, asyncio.Future[Response]] = {}
 
@@ -158,6 +158,10 @@ class Operation:
         """Give the items of keys, in order: None for one that does not exist, the exception for one that failed."""
         return await self._batches.outcomes(keys)
 
+    async def named(self, table: str, names: Sequence[str], texts: Sequence[str]) -> list[Item | Exception | None]:
+        """Give the items whose key attributes all hold one text, in order, as `outcomes` does."""
+        return await self._batches.named(table, names, texts)
+
     async def items(self, keys: Sequence[ItemKey]) -> list[Item | None]:
         """Give the items of keys, in order; one that does not exist is None. Raises StoreError."""
         found: list[Item | None] = []
@@ -213,6 +217,18 @@ class Operation:
             if keys:
                 await back_off(attempt, self.meter)
         return found
+
+    async def _get_named(self, table: str, names: Sequence[str], texts: Sequence[str]) -> list[Item | None]:
+        keys: list[KeyAttributes] = [tuple([(name, text) for name in names]) for text in texts]
+        if len(keys) == 1:
+            return [(await self._get(table, keys)).get(keys[0])]
+        response = await self._client.send(BatchGetItem(table, tuple(keys), self.consistent), self.meter)
+        name = names[-1]
+        found = {item[name]["S"]: item for item in response["Responses"].get(table, ())}
+        if left := response.get("UnprocessedKeys", {}).get(table, {}).get("Keys", []):
+            rest = await self._get(table, [_key_of(item, names) for item in left])
+            found |= {str(key[-1][1]): item for key, item in rest.items()}
+        return [found.get(text) for text in texts]
 
     @property
     def is_imagined(self) -> bool:

@@ -81,6 +81,14 @@ class NamedKey:
     sources: tuple[str, ...]
     """The attributes of the item's key that hold their texts."""
 
+    def texts(self, items: Sequence[Item]) -> list[str] | None:
+        """List the texts that are all of the nodes' keys, or None when there is more to them."""
+        if len(set(self.sources)) > 1:
+            return None
+        source = self.sources[0]
+        texts = [item[source]["S"] for item in items]
+        return None if texts and len(max(texts, key=len)) > SHORT else texts
+
     def keys(self, items: Sequence[Item]) -> list[ItemKey] | None:
         """List the keys of the nodes that items name, or None when one may not be a key."""
         table = self.table

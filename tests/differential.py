@@ -108,8 +108,8 @@ async def compare(world: World, query: Query) -> tuple[list[str], list[Answer]]:
 async def in_rhythm(world: World, query: Query, answer: Answer) -> bool:
     """Say whether the reference asks for as much where its answers come in another order.
 
-    Keys of different levels share a BatchGetItem if they happen to wait at the same time: how many do is no property of
-    an executor, but of when each answer comes. So the plan may need as many requests as the reference under some timing.
+    Keys of different levels share a BatchGetItem if they happen to wait at the same time: how many do is no property
+    of an executor, but of when each answer comes. So the plan may need as many as the reference under some timing.
     """
     try:
         for salt in range(1, RHYTHMS + 1):
