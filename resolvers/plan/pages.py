@@ -28,7 +28,7 @@ from resolvers.plan.connections import Page, as_entity
 from resolvers.plan.items import end_of
 from resolvers.plan.objects import Items
 from resolvers.plan.run import Run
-from resolvers.plan.written import Found, Read
+from resolvers.plan.written import Found, Read, Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,9 @@ def to_many_read(relationship: Relationship, arguments: Arguments, wanted: Wante
     reader = _Reader(relationship, wanted)
     constant: list[tuple[PageArguments, Asked]] = []
 
-    async def read(run: Run, batch: Items) -> Found:
+    async def read(run: Run, batch: Items) -> Found | Split:
         if constant:
-            return await reader.read(run.operation, batch.rows, *constant[0]), None
+            return await reader.read(run.operation, batch.rows, *constant[0])
         prepared = run.prepared.get(id(reader))
         if prepared is None:
             given = arguments.of(run)
@@ -90,7 +90,7 @@ def to_many_read(relationship: Relationship, arguments: Arguments, wanted: Wante
             prepared = run.prepared[id(reader)] = page_arguments(given), asked
             if wanted.is_constant:
                 constant.append(prepared)
-        return await reader.read(run.operation, batch.rows, *prepared), None
+        return await reader.read(run.operation, batch.rows, *prepared)
 
     return read
 
@@ -104,7 +104,7 @@ class _Reader:
         self._ways = Ways(relationship)
         self._named: dict[int, Named] = {}
 
-    async def read(self, operation: Operation, rows: Rows, arguments: PageArguments, asked: Asked) -> list[Any]:
+    async def read(self, operation: Operation, rows: Rows, arguments: PageArguments, asked: Asked) -> Found | Split:
         size = _open_size(operation, arguments, asked)
         way = None if size is None else self._ways.of(operation, rows)
         partitions = None if way is None else way.partitions([wire for wire in rows.wires if wire])
@@ -113,16 +113,39 @@ class _Reader:
         is_plain = way is not None and (way.end is not None or self._relationship.end is None)
         if way is None or size is None or partitions is None or not is_plain:
             outcomes = await one_by_one(operation, range(len(rows)), follow)
-            return [outcomes[number] for number in range(len(rows))]
+            return [outcomes[number] for number in range(len(rows))], None
         pages = await self._plain(operation, rows, way, partitions, size, arguments.last is not None, asked, found)
         rest = [number for number, one in enumerate(found) if one is None and number not in pages]
-        load = self._load_nodes(operation, rows, way, pages, asked, found)
-        _, outcomes = await with_rest(operation, load, rest, follow)
-        for number, outcome in outcomes.items():
-            found[number] = outcome
-        for number, page in pages.items():
-            found[number] = found[number] or page
-        return found
+        ready = {number: page for number, page in pages.items() if self._is_ready(operation, way, page, asked)}
+        if len(ready) == len(pages):
+            ready = {} if not rest else ready
+        waiting = {number: page for number, page in pages.items() if number not in ready}
+
+        async def load() -> list[Any]:
+            work = self._load_nodes(operation, rows, way, waiting, asked, found)
+            _, outcomes = await with_rest(operation, work, rest, follow)
+            for number, outcome in (*waiting.items(), *outcomes.items()):
+                found[number] = found[number] or outcome
+            return [found[number] for number in behind]
+
+        behind = [number for number in range(len(rows)) if number not in ready]
+        if not ready:
+            return await load(), None
+        await self._load_nodes(operation, rows, way, ready, asked, found)
+        return Split([*ready], [found[number] or page for number, page in ready.items()], behind, load())
+
+    def _is_ready(self, operation: Operation, way: Way, page: Page, asked: Asked) -> bool:
+        """Say whether the nodes of a page are there without a further request."""
+        if way.end is None or not asked.wants_nodes or not page.edges:
+            return True
+        named = self._named.get(id(way))
+        if named is None or frozenset(map(type, page.edges)) != ALL_ITEMS:
+            return False
+        first = way.end.keys(page.edges[:1])
+        if first is None or not operation.has(first[0]):
+            return False
+        keys = way.end.keys(page.edges)
+        return keys is not None and all(map(operation.has, keys))
 
     async def _one(self, operation: Operation, rows: Rows, arguments: PageArguments, asked: Asked, number: int) -> Any:
         return await reads.connection(operation, self._relationship, rows.entity(number), arguments, asked)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from graphql import GraphQLOutputType, is_leaf_type, is_list_type, is_non_null_type
 
@@ -18,7 +18,19 @@ from resolvers.plan.values import Leaves
 Found = tuple[Sequence[Any], Layout | None]
 """Values, exceptions among them, and the layout of those that are items as they came."""
 
-Read = Callable[[Run, Any], Awaitable[Found]]
+
+class Split(NamedTuple):
+    """Values of which some are there before the others, so that what is read behind them need not wait."""
+
+    ahead: list[int]
+    """Which objects have theirs already."""
+    values: Sequence[Any]
+    rest: list[int]
+    work: Coroutine[Any, Any, Sequence[Any]]
+    """Brings the values of the rest."""
+
+
+Read = Callable[[Run, Any], Awaitable[Found | Split]]
 
 Write = Callable[[Run, Sequence[Any], At, Layout | None], Awaitable[list[Any]]]
 """Writes objects; None, exceptions and failures stay as they are."""
@@ -117,14 +129,38 @@ def branch_of(read: Read, written: Written, step: Step) -> Branch:
     """Make the branch of a field from what reads its values and what completes them."""
 
     async def branch(run: Run, batch: Batch) -> list[Any]:
+        at = below(batch.at, step)
         try:
-            values, layout = await read(run, batch)
+            found = await read(run, batch)
         except Exception as error:
-            values, layout = [error] * len(batch), None
+            found = [error] * len(batch), None
         run.failures.time += 1
-        return await written.write(run, values, below(batch.at, step), layout)
+        if isinstance(found, Split):
+            return await _write_split(run, written, found, at)
+        values, layout = found
+        return await written.write(run, values, at, layout)
 
     return branch
+
+
+async def _write_split(run: Run, written: Written, split: Split, at: At) -> list[Any]:
+    async def rest() -> list[Any]:
+        values = await split.work
+        run.failures.time += 1
+        return await written.write(run, values, some(at, split.rest))
+
+    ahead = written.write(run, split.values, some(at, split.ahead))
+    columns = await run.operation.together([ahead, rest()])
+    return merged((split.ahead, split.rest), columns)
+
+
+def merged(parts: Sequence[Sequence[int]], columns: Sequence[list[Any]]) -> list[Any]:
+    """Put the columns of parts of a batch together again."""
+    values: list[Any] = [None] * sum(map(len, parts))
+    for numbers, column in zip(parts, columns, strict=True):
+        for number, value in zip(numbers, column, strict=True):
+            values[number] = value
+    return Loose(values) if Loose in map(type, columns) else values
 
 
 def in_two(branch: Branch, ready: Callable[[Run, Any], list[int]]) -> Branch:
@@ -138,11 +174,7 @@ def in_two(branch: Branch, ready: Callable[[Run, Any], list[int]]) -> Branch:
         rest = [number for number in range(len(batch)) if number not in ahead]
         parts = (first, rest)
         columns = await run.operation.together([branch(run, batch.take(numbers)) for numbers in parts])
-        merged: list[Any] = [None] * len(batch)
-        for numbers, column in zip(parts, columns, strict=True):
-            for number, value in zip(numbers, column, strict=True):
-                merged[number] = value
-        return Loose(merged) if Loose in map(type, columns) else merged
+        return merged(parts, columns)
 
     return both
 
