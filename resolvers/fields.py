@@ -14,7 +14,7 @@ from strawberry.types.info import Info
 
 from graph.loaders import Operation
 from graph.model import TypeRef
-from resolvers.meanings import Meaning
+from resolvers.meanings import Entry, Meaning
 from resolvers.selection import Possible, Selection
 
 Resolve = Callable[[Any, Operation, Mapping[str, Any], Selection], Awaitable[Any]]
@@ -80,6 +80,13 @@ def value_field(
     field.read = read
     field.meaning = meaning
     return field
+
+
+def entry_field(
+    name: str, type_: StrawberryAnnotation, description: str | None = None, deprecation_reason: str | None = None
+) -> StrawberryField:
+    """Make a field of an object that is read as a mapping."""
+    return value_field(name, type_, lambda source: source.get(name), description, deprecation_reason, Entry(name))
 
 
 def resolver_field(

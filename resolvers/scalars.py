@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from enum import Enum
 from typing import Any, NewType
 
 import strawberry
 from graphql import GraphQLError
+from strawberry.types.enum import EnumValueDefinition
 from strawberry.types.scalar import ScalarDefinition
 
+from graph.model import EnumType
 from graph.scalars import BASE64, BIG_INT, DATE, DATE_TIME, DECIMAL, JSON, Scalar, number_text
 
 DESCRIPTIONS = {
@@ -64,3 +67,19 @@ SCALAR_TYPES: Mapping[str, Any] = {
 
 SCALAR_MAP: Mapping[object, ScalarDefinition] = dict(_MADE.values())
 """What Strawberry's configuration needs to know of our own scalars."""
+
+
+def enum_class(enum: EnumType) -> Any:
+    """Make the class of an enum of the model."""
+    # Python's own names are numbered: some names that GraphQL allows mean something to Enum, like `mro`.
+    values: dict[str, Any] = {
+        f"value_{number}": EnumValueDefinition(
+            value.name,
+            graphql_name=value.name,
+            description=value.description,
+            deprecation_reason=value.deprecation_reason,
+        )
+        for number, value in enumerate(enum.values)
+    }
+    cls: Any = Enum(enum.name, values)  # type: ignore[misc]  # its name is only known now
+    return strawberry.enum(cls, name=enum.name, description=enum.description)

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
-from enum import Enum
 from typing import Any
 
 import strawberry
 from graphql import GraphQLResolveInfo
-from strawberry.annotation import StrawberryAnnotation
-from strawberry.types.enum import EnumValueDefinition
 from strawberry.types.field import StrawberryField
 from strawberry.types.union import StrawberryUnion
 
 from graph import history, lookups, reads
 from graph.entity import UNKNOWN, Entity
 from graph.loaders import Operation
-from graph.model import EnumType, Field, FieldKind, Find, ItemType, Model, ObjectType, Relationship, TypeRef
+from graph.model import Field, FieldKind, Find, ItemType, Model, ObjectType, Relationship, TypeRef
 from graph.patterns import has_lookup, lookup_arguments, lookup_name
 from resolvers import connection, meanings, node
-from resolvers.fields import Resolve, annotation, argument, input_field, resolver_field, value_field
+from resolvers.fields import Resolve, annotation, argument, entry_field, input_field, resolver_field, value_field
 from resolvers.inputs import InputBuilder, definition, new_input
 from resolvers.meanings import Attribute, GlobalId, Lookup, Meaning, Part, Reference, ToMany, ToOne
 from resolvers.mutation import MutationBuilder
 from resolvers.node import needs_of
-from resolvers.scalars import SCALAR_TYPES
+from resolvers.scalars import SCALAR_TYPES, enum_class
 from resolvers.selection import Selection
 
 
@@ -39,10 +36,10 @@ class TypeBuilder:
         self._page_info = self._object(
             "PageInfo",
             [
-                _entry("hasNextPage", annotation(bool)),
-                _entry("hasPreviousPage", annotation(bool)),
-                _entry("startCursor", annotation(str, required=False)),
-                _entry("endCursor", annotation(str, required=False)),
+                entry_field("hasNextPage", annotation(bool)),
+                entry_field("hasPreviousPage", annotation(bool)),
+                entry_field("startCursor", annotation(str, required=False)),
+                entry_field("endCursor", annotation(str, required=False)),
             ],
             "What lies around a page (Relay Cursor Connections).",
         )
@@ -58,7 +55,7 @@ class TypeBuilder:
     def _declare(self) -> None:
         model = self._model
         for enum in model.enums.values():
-            self._classes[enum.name] = _enum(enum)
+            self._classes[enum.name] = enum_class(enum)
         for object_ in model.objects.values():
             if object_.is_interface:
                 self._classes[object_.name] = self._interface(object_.name, object_.description)
@@ -110,7 +107,7 @@ class TypeBuilder:
             return value_field(
                 field.name, self._annotation(field), lambda source: None, field.description, field.deprecation_reason
             )
-        return _entry(field.name, self._annotation(field), field.description, field.deprecation_reason)
+        return entry_field(field.name, self._annotation(field), field.description, field.deprecation_reason)
 
     def _item_field(self, item: ItemType, field: Field) -> StrawberryField:
         if field.kind is FieldKind.ATTRIBUTE:
@@ -390,15 +387,6 @@ class TypeBuilder:
         )
 
 
-def _entry(
-    name: str, type_: StrawberryAnnotation, description: str | None = None, deprecation_reason: str | None = None
-) -> StrawberryField:
-    """Make a field of an object that is read as a mapping."""
-    return value_field(
-        name, type_, lambda source: source.get(name), description, deprecation_reason, meanings.Entry(name)
-    )
-
-
 def scalar_at(model: Model, item: ItemType, path: tuple[str, ...]) -> str:
     """Name the scalar at the end of a path of references."""
     field = item.fields[path[0]]
@@ -409,18 +397,3 @@ def scalar_at(model: Model, item: ItemType, path: tuple[str, ...]) -> str:
 
 def _is_type(name: str) -> Callable[[Any, GraphQLResolveInfo[Any]], bool]:
     return lambda source, _: isinstance(source, Entity) and source.type.name == name
-
-
-def _enum(enum: EnumType) -> Any:
-    # Python's own names are numbered: some names that GraphQL allows mean something to Enum, like `mro`.
-    values: dict[str, Any] = {
-        f"value_{number}": EnumValueDefinition(
-            value.name,
-            graphql_name=value.name,
-            description=value.description,
-            deprecation_reason=value.deprecation_reason,
-        )
-        for number, value in enumerate(enum.values)
-    }
-    cls: Any = Enum(enum.name, values)  # type: ignore[misc]  # its name is only known now
-    return strawberry.enum(cls, name=enum.name, description=enum.description)
