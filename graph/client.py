@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from graph.codec import Parse, parse_json
 from graph.errors import DeadlineExceeded, GraphError, Throttled, Unavailable
 from graph.requests import Request, TableRequest
 from graph.slots import Slots
@@ -28,8 +29,10 @@ class Carrier(Protocol):
 
     def __call__(self, operation: str, parameters: dict[str, Any]) -> Awaitable[Response]: ...
 
-    async def carry(self, request: Request, deadline: float | None, *, report_capacity: bool) -> Response:
-        """Send one request. Raises StoreError: Unavailable at the deadline."""
+    async def carry(
+        self, request: Request, deadline: float | None, parse: Parse, *, report_capacity: bool
+    ) -> Response:
+        """Send one request, and parse its answer as wanted. Raises StoreError: Unavailable at the deadline."""
 
 
 RETRYABLE = (Throttled, Unavailable)
@@ -84,8 +87,8 @@ class Client:
         self._carried = self._carrier.carried if self._carrier is not None else frozenset()
         self._slots = Slots(max_in_flight)
 
-    async def send(self, request: Request, meter: Meter) -> Response:
-        """Send a request until it is answered.
+    async def send(self, request: Request, meter: Meter, parse: Parse = parse_json) -> Response:
+        """Send a request until it is answered; a transport that can parses the answer as wanted.
 
         Raises: StoreError: Throttled or Unavailable after the last try, the others at once.
         """
@@ -97,7 +100,7 @@ class Client:
             meter.requests.append(request)
             try:
                 if request.operation in self._carried and self._carrier is not None:
-                    response = await self._carry(self._carrier, request, meter)
+                    response = await self._carry(self._carrier, request, meter, parse)
                 else:
                     response = await self._call(request, meter)
             except RETRYABLE as error:
@@ -110,9 +113,9 @@ class Client:
                 _count(response, meter)
                 return response
 
-    async def _carry(self, carrier: Carrier, request: Request, meter: Meter) -> Response:
+    async def _carry(self, carrier: Carrier, request: Request, meter: Meter, parse: Parse) -> Response:
         try:
-            return await carrier.carry(request, meter.deadline, report_capacity=meter.report_capacity)
+            return await carrier.carry(request, meter.deadline, parse, report_capacity=meter.report_capacity)
         finally:
             self._slots.free()
 

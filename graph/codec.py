@@ -13,18 +13,26 @@ from graph.scalars import BASE64, LAST_SECOND, AttributeValue, date_time_to_epoc
 Read = Callable[[AttributeValue], Any]
 Write = Callable[[Any], AttributeValue]
 
+Parse = Callable[[bytes], dict[str, Any]]
+"""Parses the body of a response. Raises ValueError when it is not a JSON object."""
 
-def parse_body(body: bytes, crc32: str | bytes | None) -> dict[str, Any]:
+
+def parse_json(body: bytes) -> dict[str, Any]:
+    """Parse a response's body. Raises ValueError when it is not a JSON object."""
+    parsed = orjson.loads(body)
+    if not isinstance(parsed, dict):
+        raise ValueError("the response is not a JSON object")
+    return parsed
+
+
+def parse_body(body: bytes, crc32: str | bytes | None, parse: Parse = parse_json) -> dict[str, Any]:
     """Parse a response's body after checking it against DynamoDB's `x-amz-crc32` header.
 
     Raises: ValueError when the body is damaged or is not JSON.
     """
     if crc32 is not None and int(crc32) != zlib.crc32(body):
         raise ValueError("the response does not match its checksum")
-    parsed = orjson.loads(body)
-    if not isinstance(parsed, dict):
-        raise ValueError("the response is not a JSON object")
-    return parsed
+    return parse(body)
 
 
 def optional(read: Read) -> Read:

@@ -14,6 +14,7 @@ from graph.keys import KeyValue, overlap
 from graph.loaders import Operation
 from graph.model import Index, Model, Relationship
 from graph.planner import KeyRange, plan
+from graph.records import contents
 from graph.requests import Item, ItemKey, Query, key_value
 from graph.sort import SortKey, SortRange
 
@@ -69,7 +70,7 @@ class Collection:
 
 def _first_values(items: Sequence[Item], name: str) -> list[Any]:
     try:
-        return [item[name]["S"] for item in items]
+        return contents(name)(items)
     except KeyError:
         return [key_value(item[name]) for item in items]
 

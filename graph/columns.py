@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
+from itertools import compress
 from typing import Any
 
 from graph.entity import UNKNOWN
 from graph.keys import Literal, Template, Variable
 from graph.model import Field, Layout, Model
+from graph.records import contents, presence
 from graph.requests import Item
 from graph.rows import KeyOnly, Rows
 from graph.scalars import instant
@@ -48,11 +50,12 @@ def _where_there(rows: Rows, name: str, read: Read) -> Loose | None:
     """Read the items that have an attribute, None for the others; None where that does not do."""
     if not all(rows.wires) or type(rows.wires[0]) is KeyOnly:
         return None
+    is_there = presence(name)(rows.wires)
     try:
-        values = iter(read([wire for wire in rows.wires if name in wire]))
+        values = iter(read(list(compress(rows.wires, is_there))))
     except (KeyError, ValueError, ArithmeticError):
         return None
-    return Loose([next(values) if name in wire else None for wire in rows.wires])
+    return Loose([next(values) if there else None for there in is_there])
 
 
 def _one_by_one(rows: Rows, field: Field, *, is_in_key: bool) -> Loose:
@@ -79,12 +82,13 @@ def _reader(model: Model, field: Field, layout: Layout) -> Read:
     held_by = _held_by(model, field, layout)
     if held_by is None or held_by == field.attribute:
         return by_attribute
-    name, begin = field.attribute, len(plain_prefix(layout.templates[held_by]) or "")
+    begin = len(plain_prefix(layout.templates[held_by]) or "")
+    is_there, texts = presence(field.attribute), contents(held_by)
 
     def read(wires: Sequence[Item]) -> list[Any]:
-        if any([name in wire for wire in wires]):
+        if True in is_there(wires):
             return by_attribute(wires)
-        return [wire[held_by]["S"][begin:] for wire in wires]
+        return [text[begin:] for text in texts(wires)]
 
     return read
 
@@ -93,22 +97,23 @@ def _reader_of_attribute(field: Field) -> Read:
     name, read, scalar = field.attribute, field.read, field.scalar
     if field.blob is not None or field.type.of is not None or scalar is None:
         return lambda wires: [read(wire[name]) for wire in wires]
+    texts, numbers = contents(name), contents(name, "N")
     if scalar.values:
         values = frozenset(scalar.values)
-        return lambda wires: _checked([wire[name]["S"] for wire in wires], values)
+        return lambda wires: _checked(texts(wires), values)
     match scalar.name:
         case "String" | "ID":
-            return lambda wires: [wire[name]["S"] for wire in wires]
+            return texts
         case "Boolean":
-            return lambda wires: [wire[name]["BOOL"] for wire in wires]
+            return contents(name, "BOOL")
         case "Int":
-            return lambda wires: [int(wire[name]["N"]) for wire in wires]
+            return lambda wires: list(map(int, numbers(wires)))
         case "Float":
-            return lambda wires: [float(wire[name]["N"]) for wire in wires]
+            return lambda wires: list(map(float, numbers(wires)))
         case "DateTime":
-            return lambda wires: [_second(wire[name]["S"]) for wire in wires]
+            return lambda wires: list(map(_second, texts(wires)))
         case "Date":
-            return lambda wires: [_day(wire[name]["S"]) for wire in wires]
+            return lambda wires: list(map(_day, texts(wires)))
         case _:
             return lambda wires: [read(wire[name]) for wire in wires]
 

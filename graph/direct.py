@@ -8,9 +8,10 @@ from typing import Any
 from graph.columns import plain_prefix
 from graph.entity import every_layout
 from graph.keys import Path
-from graph.levels import SOME_ITEMS, Outcome, never
+from graph.levels import Outcome, never
 from graph.loaders import Operation
 from graph.model import ItemType, Layout, Model
+from graph.records import are_items
 from graph.requests import ItemKey
 from graph.shapes import SHORT, fits
 from graph.sources import read_layouts
@@ -59,7 +60,7 @@ class Direct:
     async def load(self, operation: Operation, keys: Sequence[ItemKey]) -> list[Outcome]:
         """Load the items of these keys: each as it came or, where that has to be looked at, as an entity."""
         outcomes: list[Any] = await operation.outcomes(keys)
-        if frozenset(map(type, outcomes)) <= SOME_ITEMS and self._fits([item for item in outcomes if item is not None]):
+        if are_items(outcomes, or_none=True) and self._fits([item for item in outcomes if item is not None]):
             return outcomes
         return [
             item

@@ -14,6 +14,7 @@ from math import ceil
 from typing import Any
 
 from graph.client import Meter, Response
+from graph.codec import Parse, parse_json
 from graph.expressions import AllOf, AnyOf, Between, Compare, Condition, Function
 from graph.keys import AFTER_ALL, KeyValue, Literal, Path, Shard, Template, shard_path
 from graph.model import Field, FieldKind, Index, Layout, Model, Projection, Table
@@ -53,7 +54,7 @@ class ImaginedTable:
 
     is_imagined = True
 
-    async def send(self, request: Request, meter: Meter) -> Response:
+    async def send(self, request: Request, meter: Meter, parse: Parse = parse_json) -> Response:
         """Answer a read, or take a transaction as done."""
         meter.requests.append(request)
         if isinstance(request, TransactWriteItems):

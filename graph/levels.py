@@ -16,14 +16,12 @@ from graph.loaders import Operation
 from graph.lookups import Needs, load
 from graph.model import Layout
 from graph.partition import RangeSource
+from graph.records import are_items
 from graph.requests import Item, ItemKey, Query, key_value
 from graph.rows import NOTHING, KeyOnly, Rows
 from graph.shapes import Fits, NamedKey, fits
 from graph.sources import read_layouts
 from graph.ways import Way
-
-ALL_ITEMS, SOME_ITEMS = frozenset((dict,)), frozenset((dict, type(None)))
-"""The types of what was loaded where none, or nothing but items, is missing, and no loading failed."""
 
 T = TypeVar("T")
 Outcome = Any
@@ -198,10 +196,7 @@ class Named:
         if self._fits is None:
             known = frozenset(self.named.names)
             self._fits = fits(operation.model, self.named.layout, known) or never
-        kinds = frozenset(map(type, outcomes))
-        if kinds == ALL_ITEMS and self._fits(outcomes):
-            return outcomes
-        if kinds == SOME_ITEMS and self._fits([item for item in outcomes if item is not None]):
+        if are_items(outcomes, or_none=True) and self._fits([item for item in outcomes if item is not None]):
             return outcomes
         return [self._looked_at(operation, outcome) for outcome in outcomes]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from graph.batches import Batches, ItemLoader
 from graph.blobs import BlobStore
 from graph.client import MAX_TRIES, Meter, Response, back_off, forget_failure
+from graph.codec import Parse, parse_json
 from graph.errors import RequestRefused, StoreError, TableMissing, Throttled
 from graph.keys import KeyValue
 from graph.model import Index, Model
 from graph.pointers import Pointers
+from graph.records import contents
 from graph.requests import (
     BatchGetItem,
     GetItem,
@@ -60,7 +62,7 @@ class Limits:
 class Sender(Protocol):
     """What an operation sends its requests through: the client, or an imagined table."""
 
-    async def send(self, request: Request, meter: Meter) -> Response:
+    async def send(self, request: Request, meter: Meter, parse: Parse = parse_json) -> Response:
         """Send a request and give its answer. Raises StoreError."""
 
 
@@ -91,6 +93,8 @@ class Operation:
         """What is known of partitions that were read together with their node, by table, index and partition key."""
         self.sought: frozenset[str] | None = None
         """The types of the items that may be asked for by their keys; None: any."""
+        self.parse: Parse = parse_json
+        """Parses the answers: into items or, where it is known what may be looked at, into records."""
         self.idempotency_key: str | None = None
         """The caller's key for all mutations of the operation, each by its name in the response."""
         self.group: Group | None = None
@@ -100,6 +104,9 @@ class Operation:
         self._batches = Batches(self._get_if_any, self._get_named, limits.linger_secs)
         self.reading = self._batches.reading
         self._pages: dict[Query | Scan, asyncio.Future[Response]] = {}
+
+    def _send(self, request: Request) -> Awaitable[Response]:
+        return self._client.send(request, self.meter, self.parse)
 
     @cached_property
     def pointers(self) -> Pointers:
@@ -200,13 +207,13 @@ class Operation:
     async def _get(self, table: str, keys: list[KeyAttributes]) -> dict[KeyAttributes, Item]:
         """Get up to 100 items of a table, asking again for what DynamoDB left unprocessed (16 MB, or throttling)."""
         if len(keys) == 1:
-            response = await self._client.send(GetItem(table, keys[0], self.consistent), self.meter)
+            response = await self._send(GetItem(table, keys[0], self.consistent))
             return {keys[0]: response["Item"]} if "Item" in response else {}
         names = [name for name, _ in keys[0]]
         found: dict[KeyAttributes, Item] = {}
         attempt = 0
         while keys:
-            response = await self._client.send(BatchGetItem(table, tuple(keys), self.consistent), self.meter)
+            response = await self._send(BatchGetItem(table, tuple(keys), self.consistent))
             items = response["Responses"].get(table, ())
             found.update(zip(_keys_of(items, names), items, strict=True))
             left = response.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])
@@ -222,9 +229,10 @@ class Operation:
         keys: list[KeyAttributes] = [tuple([(name, text) for name in names]) for text in texts]
         if len(keys) == 1:
             return [(await self._get(table, keys)).get(keys[0])]
-        response = await self._client.send(BatchGetItem(table, tuple(keys), self.consistent), self.meter)
+        response = await self._send(BatchGetItem(table, tuple(keys), self.consistent))
         name = names[-1]
-        found = {item[name]["S"]: item for item in response["Responses"].get(table, ())}
+        items = response["Responses"].get(table, ())
+        found = dict(zip(contents(name)(items), items, strict=True))
         if left := response.get("UnprocessedKeys", {}).get(table, {}).get("Keys", []):
             rest = await self._get(table, [_key_of(item, names) for item in left])
             found |= {str(key[-1][1]): item for key, item in rest.items()}
@@ -299,7 +307,7 @@ class Operation:
 
     async def _send_page(self, request: Query | Scan) -> Response:
         try:
-            return await self._client.send(request, self.meter)
+            return await self._send(request)
         except StoreError as error:
             self._pages.pop(request, None)
             if isinstance(error, RequestRefused) and isinstance(request, Query) and request.has_several_attributes:
@@ -338,7 +346,8 @@ def _keys_of(items: Sequence[Item], names: Sequence[str]) -> list[KeyAttributes]
     try:
         if len(names) == 2:
             partition, sort = names
-            return [((partition, item[partition]["S"]), (sort, item[sort]["S"])) for item in items]
+            texts = zip(contents(partition)(items), contents(sort)(items), strict=True)
+            return [((partition, one), (sort, other)) for one, other in texts]
     except KeyError:
         pass
     return [_key_of(item, names) for item in items]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from graph.columns import plain_prefix
 from graph.keys import SORT_KEY_BYTES, Literal, Part, Path, Template, Variable
 from graph.model import Index, ItemType, Layout, Model
+from graph.records import contents, presence
 from graph.requests import Item, ItemKey
 
 Fits = Callable[[Sequence[Item]], bool]
@@ -47,23 +48,25 @@ def fits(
 
 
 def _has_text(name: str, text: str) -> Fits:
-    return lambda items: all([item[name]["S"] == text for item in items])
+    texts = contents(name)
+    return lambda items: texts(items).count(text) == len(items)
 
 
 def _is_self_keyed(partition: str, sort: str) -> Fits:
-    return lambda items: all([item[partition] == item[sort] for item in items])
+    partitions, sorts = contents(partition), contents(sort)
+    return lambda items: partitions(items) == sorts(items)
 
 
 def _has_shape(name: str, template: Template, *, is_begun: bool) -> Fits:
-    prefix = plain_prefix(template)
+    prefix, texts = plain_prefix(template), contents(name)
     if template.is_number:
         return lambda items: False
     if prefix is None:
-        return lambda items: all([template.parse(item[name]["S"]) is not None for item in items])
+        return lambda items: all([template.parse(text) is not None for text in texts(items)])
     length = len(prefix)
     if is_begun:
-        return lambda items: not items or len(min([item[name]["S"] for item in items], key=len)) > length
-    return lambda items: all([len(text := item[name]["S"]) > length and text.startswith(prefix) for item in items])
+        return lambda items: not items or len(min(texts(items), key=len)) > length
+    return lambda items: all([len(text) > length and text.startswith(prefix) for text in texts(items)])
 
 
 # --- keys that other keys spell -----------------------------------------------------------------------------------
@@ -85,15 +88,14 @@ class NamedKey:
         """List the texts that are all of the nodes' keys, or None when there is more to them."""
         if len(set(self.sources)) > 1:
             return None
-        source = self.sources[0]
-        texts = [item[source]["S"] for item in items]
+        texts = contents(self.sources[0])(items)
         return None if texts and len(max(texts, key=len)) > SHORT else texts
 
     def keys(self, items: Sequence[Item]) -> list[ItemKey] | None:
         """List the keys of the nodes that items name, or None when one may not be a key."""
         table = self.table
         if len(set(self.sources)) == 1:
-            texts = [item[self.sources[0]]["S"] for item in items]
+            texts = contents(self.sources[0])(items)
             if texts and len(max(texts, key=len)) > SHORT:
                 return None
             if len(self.names) == 1:
@@ -101,10 +103,8 @@ class NamedKey:
                 return [(table, ((name, text),)) for text in texts]
             partition, sort = self.names
             return [(table, ((partition, text), (sort, text))) for text in texts]
-        found = [
-            (table, tuple([(name, item[source]["S"]) for name, source in zip(self.names, self.sources, strict=True)]))
-            for item in items
-        ]
+        columns = [contents(source)(items) for source in self.sources]
+        found = [(table, tuple(zip(self.names, texts, strict=True))) for texts in zip(*columns, strict=True)]
         return None if any(len(text) > SHORT for _, key in found for _, text in key) else found
 
 
@@ -157,7 +157,7 @@ def spells_partition(model: Model, layout: Layout, start: str, wanted: Layout, i
 
 def disagree(items: Sequence[Item], fields: Sequence[str]) -> bool:
     """Say whether an item has an attribute of its own for what its key holds: the two may differ."""
-    return any(name in item for name in fields for item in items)
+    return any(True in presence(name)(items) for name in fields)
 
 
 def held_fields(layout: Layout, attribute: str, type_: ItemType) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from graph.loaders import Operation
 from graph.model import Layout, Model, Projection, Relationship
 from graph.partition import RangeSource, discriminator
 from graph.planner import KeyRange, partition_parts, plan
+from graph.records import contents
 from graph.requests import Item, Query
 from graph.rows import Rows
 from graph.shapes import Fits, NamedKey, disagree, fits, held_fields, named_key, spells_partition
@@ -62,7 +63,7 @@ class Way:
     def partitions(self, items: Sequence[Item]) -> list[str] | None:
         """List the partitions of sources by their items; None where an item also says otherwise what its key says."""
         attribute = self.attribute
-        return None if disagree(items, self.held) else [item[attribute]["S"] for item in items]
+        return None if disagree(items, self.held) else contents(attribute)(items)
 
     def identity(self, rows: Rows, number: int) -> tuple[object, ...]:
         """Give what of a source names its list."""

@@ -18,6 +18,7 @@ from graph.keys import KeyValue, Path
 from graph.loaders import Limits, Operation
 from graph.lookups import Needs
 from graph.model import ItemType, Model, Relationship
+from graph.records import contents
 from graph.rows import Rows
 from graph.scalars import number_text
 from resolvers.selection import Selection
@@ -56,8 +57,9 @@ def write_ids(rows: Rows) -> list[str]:
     try:
         if layout.self_keyed:
             key = names[0]
-            return [_encoded([name, wire[key]["S"]]) for wire in rows.wires]
-        texts = [list(dict.fromkeys(wire[key]["S"] for key in names)) for wire in rows.wires]
+            return [_encoded([name, text]) for text in contents(key)(rows.wires)]
+        columns = [contents(key)(rows.wires) for key in names]
+        texts = [list(dict.fromkeys(key_texts)) for key_texts in zip(*columns, strict=True)]
     except KeyError:
         return [write_id(rows.entity(number)) for number in range(len(rows))]
     return [_encoded([name, *key_texts]) for key_texts in texts]

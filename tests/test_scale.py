@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from graph.codec import Parse, parse_json
 from graph.client import Client, Meter, Response
 from graph.loaders import Graph
 from graph.requests import BatchGetItem, GetItem, Item, Query
@@ -91,10 +92,10 @@ class Told:
         self._engine = engine
         self.sent: dict[int, tuple[Meter, int]] = {}
 
-    async def send(self, request: TableRequest, meter: Meter) -> Response:
+    async def send(self, request: TableRequest, meter: Meter, parse: Parse = parse_json) -> Response:
         """Send a request."""
         self.sent[id(request)] = meter, len(self._engine.served)
-        return await self._client.send(request, meter)
+        return await self._client.send(request, meter, parse)
 
 
 async def _run_light(api: Api, heavy: asyncio.Future[Any]) -> list[float]:

@@ -12,7 +12,7 @@ from graph.answers import refuse_truncated, store_error, unreachable
 from graph.bodies import body_of
 from graph.boto import BotoTransport
 from graph.client import Response
-from graph.codec import parse_body
+from graph.codec import Parse, parse_body, parse_json
 from graph.errors import RequestRefused, StoreError
 from graph.requests import Request
 from graph.wire.connection import Answer
@@ -60,8 +60,10 @@ class WireTransport:
         answer = await self._exchange(operation, body)
         return read_answer(operation, answer, lambda: parameters)
 
-    async def carry(self, request: Request, deadline: float | None, *, report_capacity: bool) -> Response:
-        """Send one request. Raises StoreError: Unavailable at the deadline."""
+    async def carry(
+        self, request: Request, deadline: float | None, parse: Parse, *, report_capacity: bool
+    ) -> Response:
+        """Send one request, and parse its answer as wanted. Raises StoreError: Unavailable at the deadline."""
         operation = request.operation
         try:
             body = body_of(request)
@@ -70,7 +72,7 @@ class WireTransport:
         if report_capacity:
             body = body[:-1] + b',"ReturnConsumedCapacity":"TOTAL"}'
         answer = await self._exchange(operation, body, deadline)
-        return read_answer(operation, answer, request.parameters)
+        return read_answer(operation, answer, request.parameters, parse)
 
     async def _exchange(self, operation: str, body: bytes, deadline: float | None = None) -> Answer:
         endpoint = self._endpoint
@@ -104,7 +106,9 @@ def _unwritable(operation: str, error: Exception) -> RequestRefused:
     return RequestRefused(f"{operation} holds what JSON cannot carry: {error}")
 
 
-def read_answer(operation: str, answer: Answer, parameters: Callable[[], dict[str, Any]]) -> Response:
+def read_answer(
+    operation: str, answer: Answer, parameters: Callable[[], dict[str, Any]], parse: Parse = parse_json
+) -> Response:
     """Give the response that an answer holds.
 
     Raises: StoreError: Unavailable for an answer that is damaged, and the error that it tells of.
@@ -112,7 +116,7 @@ def read_answer(operation: str, answer: Answer, parameters: Callable[[], dict[st
     if answer.status >= 300:
         raise _error(answer, parameters())
     try:
-        response = parse_body(answer.body, answer.crc32)
+        response = parse_body(answer.body, answer.crc32, parse)
     except ValueError as error:
         raise unreachable(error) from error
     refuse_truncated(operation, response)

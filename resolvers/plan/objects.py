@@ -8,6 +8,7 @@ from typing import Any
 from graph.columns import Loose
 from graph.entity import Entity
 from graph.model import Layout, Model
+from graph.records import are_items
 from graph.rows import NOTHING, KeyOnly, Rows
 from resolvers.plan.failures import At, Failed, Step
 from resolvers.plan.run import Batch, Branch, Leaf, Run, write_rows
@@ -122,10 +123,6 @@ def spread(column: list[Any], numbers: Sequence[int], size: int) -> list[Any]:
     return Loose(wide) if type(column) is Loose else wide
 
 
-AS_ITEMS = frozenset((frozenset((dict,)), frozenset((KeyOnly,))))
-"""What all that was found may be, to be read as it is."""
-
-
 class Nodes:
     """The selection below a field that leads to items: of one type, or of each that may stand there."""
 
@@ -136,7 +133,7 @@ class Nodes:
 
     async def write(self, run: Run, found: Sequence[Any], at: At, layout: Layout | None = None) -> list[Any]:
         """Write what was found: items of a layout, entities, None, or exceptions, which stay as they are."""
-        if layout is not None and found and frozenset(map(type, found)) in AS_ITEMS:
+        if layout is not None and _are_wires(found):
             rows = Rows(self._model, self._model.items[layout.type_name], layout, found)
             return await self._of(layout.type_name).run(run, Items(rows, at))
         written: list[Any] = [one if one is None or isinstance(one, (Exception, Failed)) else None for one in found]
@@ -172,7 +169,7 @@ def by_type(model: Model, found: Sequence[Any], layout: Layout | None) -> dict[s
 
 def rows_of(model: Model, name: str, found: list[Any], layout: Layout | None) -> Rows:
     """Make rows of items of a layout and entities; whole entities of one layout are read as their items."""
-    if layout is not None and frozenset(map(type, found)) in AS_ITEMS:
+    if layout is not None and _are_wires(found):
         return Rows(model, model.items[name], layout, found)
     if layout is None or layout.type_name != name:
         shapes = {id(one.layout): one.layout for one in found if isinstance(one, Entity)}
@@ -180,6 +177,14 @@ def rows_of(model: Model, name: str, found: list[Any], layout: Layout | None) ->
     entities = {number: one for number, one in enumerate(found) if isinstance(one, Entity)}
     wires = [_wire(one, layout) if isinstance(one, Entity) else one for one in found]
     return Rows(model, model.items[name], layout, wires, entities)
+
+
+def _are_wires(found: Sequence[Any]) -> bool:
+    """Say whether all that was found can be read as it is: items, or the keys of some."""
+    return are_items(found) or frozenset(map(type, found)) == _KEYS
+
+
+_KEYS = frozenset((KeyOnly,))
 
 
 def _wire(entity: Entity, layout: Layout | None) -> Any:

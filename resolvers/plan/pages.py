@@ -12,12 +12,13 @@ from graph import reads
 from graph.cursor import fingerprint
 from graph.entity import Entity
 from graph.filters import NO_FILTER, Every, Filter
-from graph.levels import ALL_ITEMS, SOME_ITEMS, Named, Start, load_each, one_by_one, starts, with_rest
+from graph.levels import Named, Start, load_each, one_by_one, starts, with_rest
 from graph.lists import prime_inverses
 from graph.loaders import Operation
 from graph.model import Find, Relationship
 from graph.paging import PageArguments
 from graph.reads import Asked
+from graph.records import are_items
 from graph.rows import Rows
 from graph.ways import Way, Ways
 from resolvers.connection import is_descending, page_arguments, plain
@@ -139,7 +140,7 @@ class _Reader:
         if way.end is None or not asked.wants_nodes or not page.edges:
             return True
         named = self._named.get(id(way))
-        if named is None or frozenset(map(type, page.edges)) != ALL_ITEMS:
+        if named is None or not are_items(page.edges):
             return False
         first = way.end.keys(page.edges[:1])
         if first is None or not operation.has(first[0]):
@@ -212,7 +213,7 @@ class _Reader:
         assert way.end is not None
         named = self._named.setdefault(id(way), Named(way.end, asked.needs))
         nodes = await self._nodes(operation, way, named, edges, asked)
-        may_fail = not frozenset(map(type, nodes)) <= SOME_ITEMS
+        may_fail = not are_items(nodes, or_none=True)
         begin = 0
         for number, page in pages.items():
             page.nodes, page.node_layout = nodes[begin : begin + len(page.edges)], way.end.layout
@@ -227,7 +228,7 @@ class _Reader:
     ) -> list[Any]:
         layout, end = way.layout, self._relationship.end or ""
         type_ = operation.model.items[layout.type_name]
-        is_plain = frozenset(map(type, edges)) == ALL_ITEMS
+        is_plain = are_items(edges)
         entities = {} if is_plain else {place: edge for place, edge in enumerate(edges) if isinstance(edge, Entity)}
         rows = Rows(operation.model, type_, layout, edges, entities)
         if not entities and asked.wants_nodes:

@@ -7,8 +7,10 @@ from typing import Any
 from graphql import ExecutionResult, GraphQLSchema
 from graphql.execution.values import VariableValues
 
+from graph.codec import parse_json
 from graph.loaders import Operation
 from graph.model import Model
+from graph.records import parse_records
 from resolvers.plan.compiler import Compiler
 from resolvers.plan.document import Collector, Surveyed
 from resolvers.plan.failures import first
@@ -24,6 +26,7 @@ class Plan:
         compiler = Compiler(schema, model, self._collector)
         self._names, self._branches, self._leaves = compiler.roots()
         self._sought = compiler.sought.types
+        self._parse = parse_records(model, compiler.sought.mentioned) or parse_json
 
     async def execute(self, operation: Operation, variables: VariableValues) -> ExecutionResult:
         """Run the plan; whatever goes wrong is in the result."""
@@ -37,7 +40,7 @@ class Plan:
     async def _run(self, run: Run) -> ExecutionResult:
         operation, root = run.operation, Objects([None], lambda _: ())
         values: dict[str, Any] = {name: leaf(run, root)[0] for name, leaf in self._leaves.items()}
-        operation.hands, operation.sought = 1, self._sought
+        operation.hands, operation.sought, operation.parse = 1, self._sought, self._parse
         found = await operation.together([branch(run, root) for _, branch in self._branches])
         for (names, _), column in zip(self._branches, found, strict=True):
             values.update(zip(names, column, strict=True))

@@ -8,10 +8,13 @@ from graphql import (
     FieldNode,
     GraphQLObjectType,
     GraphQLSchema,
+    ObjectFieldNode,
     TypeInfo,
     TypeInfoVisitor,
+    VariableDefinitionNode,
     Visitor,
     get_named_type,
+    is_input_object_type,
     is_leaf_type,
     visit,
 )
@@ -25,15 +28,17 @@ BACKREF = "strawberry-definition"
 
 
 class Sought:
-    """The names of the fields selected below the root, and the types whose items may be asked for by their keys."""
+    """What a document mentions: fields, and the types whose items may be asked for by their keys."""
 
     def __init__(self, schema: GraphQLSchema, collector: Collector) -> None:
         self._schema = schema
         self._info = TypeInfo(schema)
         names: set[str] = set()
+        values: set[str] = set()
         types: set[str] = set()
         self._is_any = False
         sought = self
+        has_objects = False
 
         class Fields(Visitor):
             def enter_field(self, node: FieldNode, *_: Any) -> None:
@@ -41,9 +46,19 @@ class Sought:
                     names.add(node.name.value)
                 types.update(sought._types(node))
 
+            def enter_object_field(self, node: ObjectFieldNode, *_: Any) -> None:
+                values.add(node.name.value)
+
+            def enter_variable_definition(self, node: VariableDefinitionNode, *_: Any) -> None:
+                nonlocal has_objects
+                has_objects = has_objects or is_input_object_type(get_named_type(sought._info.get_input_type()))
+
         for node in (collector.definition, *collector.fragments.values()):
             visit(node, TypeInfoVisitor(self._info, Fields()))
         self.names = frozenset(names)
+        """The fields that are selected below the root."""
+        self.mentioned = None if has_objects else self.names | values
+        """Those, and the ones that arguments mention; None: any, as a variable may."""
         self.types = None if self._is_any else frozenset(types)
         """None: any."""
 
