@@ -29,6 +29,7 @@ from benchmarks.table import FLEET, SCHEMA
 from graph.bodies import body_of
 from graph.boto import BotoTransport
 from graph.client import Client, Meter, Response, Transport
+from graph.codec import Parse
 from graph.expressions import Function
 from graph.loaders import Graph
 from graph.requests import Action, BatchGetItem, GetItem, PutItems, Query, Request, TransactWriteItems
@@ -105,11 +106,11 @@ class Aiohttp:
     async def __call__(self, operation: str, parameters: dict[str, Any]) -> Response:
         return read_answer(operation, await self._post(operation, orjson.dumps(parameters)), lambda: parameters)
 
-    async def carry(self, request: Request, deadline: float | None, *, report_capacity: bool) -> Response:
+    async def carry(self, request: Request, deadline: float | None, parse: Parse, *, report_capacity: bool) -> Response:
         assert not report_capacity
         async with asyncio.timeout_at(deadline):
             answer = await self._post(request.operation, body_of(request))
-        return read_answer(request.operation, answer, request.parameters)
+        return read_answer(request.operation, answer, request.parameters, parse)
 
     async def _post(self, operation: str, body: bytes) -> Answer:
         signing = await self._signing(operation)

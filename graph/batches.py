@@ -60,6 +60,14 @@ class Known:
         else:
             self.by_text(key[0])[text] = item
 
+    def learn_first(self, key: ItemKey, item: Item | None) -> None:
+        """Remember an item unless it is known already."""
+        text = _text(key)
+        if text is None:
+            self._by_key.setdefault(key, item)
+        else:
+            self.by_text(key[0]).setdefault(text, item)
+
     def by_text(self, table: str) -> dict[str, Item | None]:
         """Give the items of a table whose keys are one text throughout."""
         return self._by_text.setdefault(table, {})
@@ -268,8 +276,8 @@ class Batches:
 
     def prime(self, key: ItemKey, item: Item | None) -> None:
         """Remember an item that another request brought whole."""
-        if key not in self._under_way and key not in self._known:
-            self._known.learn(key, item)
+        if key not in self._under_way:
+            self._known.learn_first(key, item)
 
     def forget(self) -> None:
         """Forget every item: it may have been written since."""

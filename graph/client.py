@@ -29,9 +29,7 @@ class Carrier(Protocol):
 
     def __call__(self, operation: str, parameters: dict[str, Any]) -> Awaitable[Response]: ...
 
-    async def carry(
-        self, request: Request, deadline: float | None, parse: Parse, *, report_capacity: bool
-    ) -> Response:
+    async def carry(self, request: Request, deadline: float | None, parse: Parse, *, report_capacity: bool) -> Response:
         """Send one request, and parse its answer as wanted. Raises StoreError: Unavailable at the deadline."""
 
 

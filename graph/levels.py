@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeVar
 
 from graph.collection import Companion, Gathering, accompany, page_gathering
 from graph.entity import Entity, every_layout
-from graph.loaders import Operation
+from graph.loaders import Operation, keys_of
 from graph.lookups import Needs, load
 from graph.model import Layout
 from graph.partition import RangeSource
@@ -68,23 +69,34 @@ async def starts(
     limit = min(want + way.may_hold_self, most)
     found: list[Start | Exception | None] = [None] * len(partitions)
     asked: list[tuple[int, Query]] = []
+    lists: list[tuple[int, list[Item], bool]] = []
     for number, partition in enumerate(partitions):
         known = _collected(operation, way, partition) if operation.collections else None
         if known is not None and (known[1] or not descending):
             items, is_all = known
-            items = items[::-1] if descending else items
-            found[number] = _start(operation, way, partition, items, want, keep, is_all=is_all)
+            lists.append((number, items[::-1] if descending else items, is_all))
         else:
             asked.append((number, way.query(operation, limit, partition, descending=descending)))
-    if not asked:
-        return found
-    answers = await operation.pages([query for _, query in asked])
+    answers = await operation.pages([query for _, query in asked]) if asked else []
     for (number, _), answer in zip(asked, answers, strict=True):
         if isinstance(answer, Exception):
             found[number] = answer
         else:
-            items, is_all = answer["Items"], "LastEvaluatedKey" not in answer
-            found[number] = _start(operation, way, partitions[number], items, want, keep, is_all=is_all)
+            lists.append((number, answer["Items"], "LastEvaluatedKey" not in answer))
+    everything = list(chain.from_iterable([items for _, items, _ in lists]))
+    all_fit = way.fits(everything)
+    is_sought = operation.sought is None or way.layout.type_name in operation.sought
+    if all_fit and is_sought:
+        _prime(operation, way.layout, everything)
+    for number, items, is_all in lists:
+        entities: dict[int, Entity] | None = None
+        if not all_fit:
+            if not way.fits(items):
+                items, entities = _looked_at(way.source(operation, partitions[number]), way, items)
+            if is_sought:
+                _prime(operation, way.layout, [item for item in items if item])
+        if is_all or len(items) >= want:
+            found[number] = Start(items[:keep], len(items) > keep, entities)
     return found
 
 
@@ -95,27 +107,11 @@ def _collected(operation: Operation, way: Way, partition: str) -> tuple[list[Ite
     return None if collection is None else collection.part(range_.sort)
 
 
-def _start(
-    operation: Operation, way: Way, partition: str, items: list[Item], want: int, keep: int, *, is_all: bool
-) -> Start | None:
-    entities: dict[int, Entity] = {}
-    if not way.fits(items):
-        items, entities = _looked_at(way.source(operation, partition), way, items)
-    sought = operation.sought
-    if sought is None or way.layout.type_name in sought:
-        _prime(operation, way.layout, items)
-    if len(items) < want and not is_all:
-        return None
-    return Start(items[:keep], len(items) > keep, entities or None)
-
-
 def _prime(operation: Operation, layout: Layout, items: Sequence[Item]) -> None:
     """Have items that came whole not be asked for again."""
     table = operation.model.tables[layout.table]
-    for item in items:
-        if item:
-            key = tuple([(name, key_value(item[name])) for name in table.key_attributes])
-            operation.prime_item((table.name, key), item)
+    for key, item in zip(keys_of(items, table.key_attributes), items, strict=True):
+        operation.prime_item((table.name, key), item)
 
 
 def _looked_at(source: RangeSource, way: Way, items: list[Item]) -> tuple[list[Item], dict[int, Entity]]:

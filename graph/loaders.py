@@ -215,7 +215,7 @@ class Operation:
         while keys:
             response = await self._send(BatchGetItem(table, tuple(keys), self.consistent))
             items = response["Responses"].get(table, ())
-            found.update(zip(_keys_of(items, names), items, strict=True))
+            found.update(zip(keys_of(items, names), items, strict=True))
             left = response.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])
             attempt = 1 if len(left) < len(keys) else attempt + 1
             keys = [_key_of(item, names) for item in left]
@@ -341,7 +341,7 @@ def _key_of(item: Item, names: Sequence[str]) -> KeyAttributes:
     return tuple([(name, key_value(item[name])) for name in names])
 
 
-def _keys_of(items: Sequence[Item], names: Sequence[str]) -> list[KeyAttributes]:
+def keys_of(items: Sequence[Item], names: Sequence[str]) -> list[KeyAttributes]:
     """List the keys of items: nearly all are texts."""
     try:
         if len(names) == 2:
@@ -373,6 +373,6 @@ class Graph:
         meter = Meter(report_capacity, deadline)
         return Operation(self.model, self._client, self.limits, meter, consistent=consistent, blobs=self.blobs)
 
-    async def send(self, request: Request, meter: Meter | None = None) -> Response:
+    async def send(self, request: Request, meter: Meter | None = None, parse: Parse = parse_json) -> Response:
         """Send a single request outside any operation. Raises StoreError."""
-        return await self._client.send(request, meter or Meter())
+        return await self._client.send(request, meter or Meter(), parse)

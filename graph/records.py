@@ -23,8 +23,8 @@ from graph.scalars import AttributeValue
 MOST_SLOTS = 64
 """A record of more attributes costs more than it saves."""
 
-MOST_FAILURES = 0.25
-"""Where more of the answers than this hold something else than the model says, it is no longer tried."""
+SUCCESS, FAILURE, MOST_TRUST = 4, 16, 64
+"""Where a fifth of the answers hold something else than the model says, trust is lost, and but one in 17 is tried."""
 
 
 class Text(Struct, gc=False):
@@ -159,11 +159,30 @@ def parse_records(model: Model, names: frozenset[str] | None) -> Parse | None:
     too many attributes.
     """
     attributes = _attributes(model, names)
-    return _parser(tuple(sorted(attributes.items()))) if len(attributes) <= MOST_SLOTS else None
+    if len(attributes) > MOST_SLOTS:
+        return None
+    decode = _decoder(tuple(sorted(attributes.items())))
+    trust = MOST_TRUST
+
+    def parse(body: bytes) -> dict[str, Any]:
+        nonlocal trust
+        if trust > 0:
+            try:
+                answer = decode(body)
+            except ValidationError:
+                trust -= FAILURE
+            else:
+                trust = min(trust + SUCCESS, MOST_TRUST)
+                return answer
+        else:
+            trust += 1
+        return parse_json(body)
+
+    return parse
 
 
 @lru_cache(maxsize=1000)
-def _parser(attributes: tuple[tuple[str, str], ...]) -> Parse:
+def _decoder(attributes: tuple[tuple[str, str], ...]) -> Parse:
     slots = {name: slot(name) for name, _ in attributes}
     fields = [(slots[name], VALUES.get(letter, Any) | UnsetType, UNSET) for name, letter in attributes]
     record: Any = defstruct(
@@ -174,20 +193,7 @@ def _parser(attributes: tuple[tuple[str, str], ...]) -> Parse:
         rename={slot: name for name, slot in slots.items()},
         gc=False,
     )
-    decode = Decoder(Answer[record]).decode
-    tries = failures = 0
-
-    def parse(body: bytes) -> dict[str, Any]:
-        nonlocal tries, failures
-        if failures <= MOST_FAILURES * tries + 1:
-            tries += 1
-            try:
-                return cast(dict[str, Any], decode(body))
-            except ValidationError:
-                failures += 1
-        return parse_json(body)
-
-    return parse
+    return cast(Parse, Decoder(Answer[record]).decode)
 
 
 def _attributes(model: Model, names: frozenset[str] | None) -> dict[str, str]:

@@ -10,7 +10,10 @@ from math import ceil
 from random import Random
 from typing import Any
 
+import orjson
+
 from graph.client import Meter, Response
+from graph.codec import Parse, parse_json
 from graph.errors import AccessRefused, RequestRefused, StoreError, TableMissing, Throttled, Unavailable
 from graph.loaders import Sender
 from graph.model import Index, Model, Projection, Table
@@ -44,7 +47,7 @@ class Shelves(Memory):
     def _place_of(self, name: str, item: Item) -> ItemKey:
         return name, tuple((one, key_value(item[one])) for one in self._tables[name].key_attributes)
 
-    async def send(self, request: Request, meter: Meter) -> Response:
+    async def send(self, request: Request, meter: Meter, parse: Parse = parse_json) -> Response:
         """Answer a read."""
         meter.requests.append(request)
         await asyncio.sleep(0)
@@ -53,7 +56,7 @@ class Shelves(Memory):
             raise TableMissing(f"there is no table {request.table!r}")
         response = self._answer(request)
         self._count(request, response, meter)
-        return response
+        return parse(orjson.dumps(response))
 
     def _answer(self, request: GetItem | BatchGetItem | Query | Scan) -> Response:
         match request:
@@ -174,7 +177,7 @@ class Watched:
     """Whether a BatchGetItem is answered in part, as one of more than 16 MB is."""
     requests: list[Request] = field(default_factory=list)
 
-    async def send(self, request: Request, meter: Meter) -> Response:
+    async def send(self, request: Request, meter: Meter, parse: Parse = parse_json) -> Response:
         """Send a request on, or fail."""
         self.requests.append(request)
         if self.is_slow or self.salt:
@@ -185,16 +188,16 @@ class Watched:
             await asyncio.sleep(0)
             raise error
         if self.leaves_keys and isinstance(request, BatchGetItem):
-            return await self._send_part(request, meter)
-        return await self.inner.send(request, meter)
+            return await self._send_part(request, meter, parse)
+        return await self.inner.send(request, meter, parse)
 
-    async def _send_part(self, request: BatchGetItem, meter: Meter) -> Response:
+    async def _send_part(self, request: BatchGetItem, meter: Meter, parse: Parse) -> Response:
         """Leave some of the keys unprocessed, unless they are all that is asked for."""
         left = [key for key in request.keys if zlib.crc32(repr(key).encode()) % 4 == 0]
         if len(left) == len(request.keys):
             left = []
         asked = tuple(key for key in request.keys if key not in left)
-        response = await self.inner.send(replace(request, keys=asked), meter)
+        response = await self.inner.send(replace(request, keys=asked), meter, parse)
         keys = [{name: key_attribute(value) for name, value in key} for key in left]
         return response | {"UnprocessedKeys": {request.table: {"Keys": keys}} if keys else {}}
 

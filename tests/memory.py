@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from graph.client import Meter, Response
+from graph.codec import Parse, parse_json
 from graph.errors import Unavailable
 from graph.expressions import AllOf, AnyOf, Between, Compare, Condition, Exists, Function, In, Not, Present, Value
 from graph.model import Index, Model, Projection
@@ -57,7 +58,7 @@ class Memory:
         names = self._model.tables[table].key_attributes
         return table, tuple((name, key_value(item[name])) for name in names)
 
-    async def send(self, request: Request, meter: Meter) -> Response:
+    async def send(self, request: Request, meter: Meter, parse: Parse = parse_json) -> Response:
         """Answer a request."""
         meter.requests.append(request)
         number = len(self.requests)

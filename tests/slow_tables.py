@@ -8,6 +8,7 @@ from typing import Any
 
 from graph.apply.state import Target, targets
 from graph.client import Meter, Response
+from graph.codec import Parse, parse_json
 from graph.errors import RequestRefused, TableBusy, TableMissing, Throttled
 from graph.requests import (
     CreateTable,
@@ -98,7 +99,7 @@ class SlowTable:
             pass
         self._stale.clear()
 
-    async def send(self, request: Request, meter: Meter) -> Response:
+    async def send(self, request: Request, meter: Meter, parse: Parse = parse_json) -> Response:
         """Answer a request, or be killed in its place."""
         if self.kill_at == len(self.requests):
             self.kill_at = None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from graph.client import Meter, Response
+from graph.codec import Parse, parse_json
 from graph.loaders import Graph, Limits, Operation
 from graph.requests import BatchGetItem, GetItem, Item, ItemKey, Query, Request, key_attribute
 from resolvers.sdl import compile_model
@@ -60,7 +61,7 @@ class Store:
         """Begin an operation on this store."""
         return Graph(MODEL, self, Limits(linger_secs=LINGER_SECS)).operation(timeout_secs=timeout_secs)
 
-    async def send(self, request: Request, meter: Meter) -> Response:
+    async def send(self, request: Request, meter: Meter, parse: Parse = parse_json) -> Response:
         self.sent.append(request)
         self.times.append(now())
         await asyncio.sleep(self._delay(request))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from graph.codec import parse_json
 from graph.maintenance.findings import NEVER_MENDED, Code
 from graph.maintenance.repair import Outcome, Wish, repair
 from graph.maintenance.walk import Walk
@@ -244,12 +245,12 @@ async def test_a_write_between_reading_and_mending_is_not_undone(
     graph_send = filled.graph._client.send
     meddled = 0
 
-    async def send(request: Any, meter: Any) -> Any:
+    async def send(request: Any, meter: Any, parse: Any = parse_json) -> Any:
         nonlocal meddled
         if request.operation == "TransactWriteItems" and not meddled:
             meddled += 1
             await changed(filled, "SHOP#1", "shop", {"name": s("Buns")})
-        return await graph_send(request, meter)
+        return await graph_send(request, meter, parse)
 
     monkeypatch.setattr(filled.graph._client, "send", send)
     outcomes = await repaired(filled)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from graph.codec import Parse, parse_json
 from graph.client import Client, Meter, Response
+from graph.codec import Parse, parse_json
 from graph.loaders import Graph
 from graph.requests import BatchGetItem, GetItem, Item, Query
 from graph.requests import Request as TableRequest
@@ -47,7 +47,9 @@ class Engine:
     async def __call__(self, operation: str, parameters: dict[str, Any]) -> Response:
         raise AssertionError(operation)
 
-    async def carry(self, request: TableRequest, deadline: float | None, *, report_capacity: bool) -> Response:
+    async def carry(
+        self, request: TableRequest, deadline: float | None, parse: Parse, *, report_capacity: bool
+    ) -> Response:
         """Answer a request."""
         self.served.append(request)
         self.under_way += 1

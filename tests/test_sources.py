@@ -12,6 +12,7 @@ import orjson
 import pytest
 
 from graph.client import Meter, Response
+from graph.codec import Parse, parse_json
 from graph.cursor import Position, write_cursor
 from graph.errors import DeadlineExceeded
 from graph.loaders import Graph, Limits
@@ -289,11 +290,11 @@ class Slow:
 
     memory: Memory
 
-    async def send(self, request: Request, meter: Meter) -> Response:
+    async def send(self, request: Request, meter: Meter, parse: Parse = parse_json) -> Response:
         await asyncio.sleep(1)
         if meter.deadline is not None and now() > meter.deadline:
             raise DeadlineExceeded("too late")
-        return await self.memory.send(request, meter)
+        return await self.memory.send(request, meter, parse)
 
 
 def test_a_page_under_a_filter_ends_part_filled_when_time_runs_out() -> None:

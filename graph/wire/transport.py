@@ -60,9 +60,7 @@ class WireTransport:
         answer = await self._exchange(operation, body)
         return read_answer(operation, answer, lambda: parameters)
 
-    async def carry(
-        self, request: Request, deadline: float | None, parse: Parse, *, report_capacity: bool
-    ) -> Response:
+    async def carry(self, request: Request, deadline: float | None, parse: Parse, *, report_capacity: bool) -> Response:
         """Send one request, and parse its answer as wanted. Raises StoreError: Unavailable at the deadline."""
         operation = request.operation
         try:
