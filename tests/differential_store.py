@@ -176,13 +176,17 @@ class Watched:
     leaves_keys: bool = False
     """Whether a BatchGetItem is answered in part, as one of more than 16 MB is."""
     requests: list[Request] = field(default_factory=list)
+    doomed: dict[ItemKey, StoreError] = field(default_factory=dict)
+    """Keys for which a request fails whatever else it asks for."""
+    failed: dict[ItemKey, StoreError] = field(default_factory=dict)
+    """Keys that a request which failed asked for."""
 
     async def send(self, request: Request, meter: Meter, parse: Parse = parse_json) -> Response:
         """Send a request on, or fail."""
         self.requests.append(request)
         if self.is_slow or self.salt:
             await asyncio.sleep(zlib.crc32(f"{self.salt or ''}{request!r}".encode()) % 7 / 1000)
-        error = None if self.fault is None else self.fault(request)
+        error = self._error(request)
         if error is not None:
             meter.requests.append(request)
             await asyncio.sleep(0)
@@ -190,6 +194,15 @@ class Watched:
         if self.leaves_keys and isinstance(request, BatchGetItem):
             return await self._send_part(request, meter, parse)
         return await self.inner.send(request, meter, parse)
+
+    def _error(self, request: Request) -> StoreError | None:
+        error = None if self.fault is None else self.fault(request)
+        keys = _keys(request)
+        if error is None:
+            error = next((self.doomed[key] for key in keys if key in self.doomed), None)
+        if error is not None:
+            self.failed.update(dict.fromkeys(keys, error))
+        return error
 
     async def _send_part(self, request: BatchGetItem, meter: Meter, parse: Parse) -> Response:
         """Leave some of the keys unprocessed, unless they are all that is asked for."""
@@ -200,6 +213,15 @@ class Watched:
         response = await self.inner.send(replace(request, keys=asked), meter, parse)
         keys = [{name: key_attribute(value) for name, value in key} for key in left]
         return response | {"UnprocessedKeys": {request.table: {"Keys": keys}} if keys else {}}
+
+
+def _keys(request: Request) -> list[ItemKey]:
+    match request:
+        case GetItem():
+            return [(request.table, request.key)]
+        case BatchGetItem():
+            return [(request.table, key) for key in request.keys]
+    return []
 
 
 ERRORS: tuple[type[StoreError], ...] = (Throttled, Unavailable, RequestRefused, AccessRefused)
@@ -215,12 +237,9 @@ def random_fault(model: Model, dice: Random) -> tuple[str, Fault]:
     def chosen(content: object, one_in: int) -> bool:
         return zlib.crc32(f"{salt} {content!r}".encode()) % one_in == 0
 
-    def keys(request: Request) -> tuple[Any, ...]:
-        return request.keys if isinstance(request, BatchGetItem) else (getattr(request, "key", ()),)
-
     rules: dict[str, Callable[[Request], bool]] = {
         "items": lambda one: isinstance(one, (GetItem, BatchGetItem)),
-        "some items": lambda one: isinstance(one, (GetItem, BatchGetItem)) and any(chosen(key, 5) for key in keys(one)),
+        "some items": lambda one: any(chosen(key, 5) for _, key in _keys(one)),
         "an index": lambda one: isinstance(one, Query) and one.index == index,
         "some partitions": lambda one: isinstance(one, Query) and chosen((one.index, one.partition), 3),
         "second pages": lambda one: isinstance(one, (Query, Scan)) and one.start is not None,
