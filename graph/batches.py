@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, compress
 from typing import Any
 
 from aiodataloader import DataLoader
@@ -60,13 +60,13 @@ class Known:
         else:
             self.by_text(key[0])[text] = item
 
-    def learn_first(self, key: ItemKey, item: Item | None) -> None:
-        """Remember an item unless it is known already."""
-        text = _text(key)
-        if text is None:
-            self._by_key.setdefault(key, item)
-        else:
-            self.by_text(key[0]).setdefault(text, item)
+    def learn_first(self, keys: Sequence[ItemKey], items: Sequence[Item | None]) -> None:
+        """Remember items unless they are known already."""
+        for key, text, item in zip(keys, map(_text, keys), items, strict=True):
+            if text is None:
+                self._by_key.setdefault(key, item)
+            else:
+                self.by_text(key[0]).setdefault(text, item)
 
     def by_text(self, table: str) -> dict[str, Item | None]:
         """Give the items of a table whose keys are one text throughout."""
@@ -274,10 +274,12 @@ class Batches:
         """Say whether it is known what a key leads to."""
         return key in self._known
 
-    def prime(self, key: ItemKey, item: Item | None) -> None:
-        """Remember an item that another request brought whole."""
-        if key not in self._under_way:
-            self._known.learn_first(key, item)
+    def prime(self, keys: Sequence[ItemKey], items: Sequence[Item | None]) -> None:
+        """Remember items that another request brought whole."""
+        if self._under_way:
+            is_free = [key not in self._under_way for key in keys]
+            keys, items = list(compress(keys, is_free)), list(compress(items, is_free))
+        self._known.learn_first(keys, items)
 
     def forget(self) -> None:
         """Forget every item: it may have been written since."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -35,8 +36,17 @@ def fingerprint(*identity: object) -> str:
 def write_cursor(position: Position, connection: str) -> str:
     """Write a position as the cursor of a connection."""
     plain = position if set(map(type, position)) == {str} else _encode(position)
-    written = binascii.b2a_base64(orjson.dumps([VERSION, connection, plain]), newline=False)
-    return written.translate(_URL_SAFE, b"=").decode()
+    return _opaque(orjson.dumps([VERSION, connection, plain]))
+
+
+def write_cursors(texts: Sequence[str], connection: str) -> list[str]:
+    """Write positions that are a single text each."""
+    begin = orjson.dumps([VERSION, connection])[:-1]
+    return [_opaque(b"%b,[%b]]" % (begin, orjson.dumps(text))) for text in texts]
+
+
+def _opaque(content: bytes) -> str:
+    return binascii.b2a_base64(content, newline=False).translate(_URL_SAFE, b"=").decode()
 
 
 def read_cursor(cursor: str, connection: str, argument: str) -> Position:

@@ -110,8 +110,7 @@ def _collected(operation: Operation, way: Way, partition: str) -> tuple[list[Ite
 def _prime(operation: Operation, layout: Layout, items: Sequence[Item]) -> None:
     """Have items that came whole not be asked for again."""
     table = operation.model.tables[layout.table]
-    for key, item in zip(keys_of(items, table.key_attributes), items, strict=True):
-        operation.prime_item((table.name, key), item)
+    operation.prime_items([(table.name, key) for key in keys_of(items, table.key_attributes)], items)
 
 
 def _looked_at(source: RangeSource, way: Way, items: list[Item]) -> tuple[list[Item], dict[int, Entity]]:

@@ -193,7 +193,11 @@ class Operation:
 
     def prime_item(self, key: ItemKey, item: Item | None) -> None:
         """Remember an item that another request brought whole."""
-        self._batches.prime(key, item)
+        self._batches.prime((key,), (item,))
+
+    def prime_items(self, keys: Sequence[ItemKey], items: Sequence[Item | None]) -> None:
+        """Remember items that another request brought whole."""
+        self._batches.prime(keys, items)
 
     async def _get_if_any(self, table: str, keys: list[KeyAttributes]) -> dict[KeyAttributes, Item]:
         try:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.cursor import Position, fingerprint, is_key_position, read_cursor, write_cursor
+from graph.cursor import Position, fingerprint, is_key_position, read_cursor, write_cursor, write_cursors
 from graph.errors import CursorError
 from graph.filters import Every, Never, Some, Test
 from graph.scalars import DATE_TIME, DECIMAL, STRING, number_text
@@ -57,6 +57,11 @@ def test_position_comes_back_whole(position: Position) -> None:
 @given(one=POSITIONS, other=POSITIONS)
 def test_distinct_positions_have_distinct_cursors(one: Position, other: Position) -> None:
     assert (write_cursor(one, CONNECTION) == write_cursor(other, CONNECTION)) == (spelled(one) == spelled(other))
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=40)))
+def test_cursors_written_together_are_those_written_one_by_one(texts: list[str]) -> None:
+    assert write_cursors(texts, CONNECTION) == [write_cursor((text,), CONNECTION) for text in texts]
 
 
 def test_equal_numbers_have_one_cursor() -> None:

@@ -7,10 +7,11 @@ from itertools import chain
 from typing import Any
 
 from graph.columns import Loose
-from graph.cursor import Position, write_cursor
+from graph.cursor import Position, write_cursor, write_cursors
 from graph.entity import Entity
 from graph.model import ItemType, Layout, Model
 from graph.reads import Connection, Edge
+from graph.records import are_items, contents
 from graph.requests import key_value
 from graph.rows import Rows
 from resolvers.connection import total_count
@@ -73,6 +74,16 @@ class Page:
         page.nodes, page.node_layout = self.nodes[number : number + 1], self.node_layout
         return page
 
+    def cursors(self) -> list[str]:
+        """Write the cursors of all edges."""
+        if len(self.names) == 1 and are_items(self.edges):
+            try:
+                return write_cursors(contents(self.names[0])(self.edges), self.name())
+            except KeyError:
+                # A number or a binary.
+                pass
+        return list(map(self.cursor, range(len(self.edges))))
+
     def cursor(self, number: int) -> str:
         """Write the cursor of an edge."""
         return write_cursor(self.position(number), self.name())
@@ -116,6 +127,10 @@ class ReadPage:
     def total(self) -> int | None:
         """Give the total count, or raise what kept it from being counted."""
         return total_count(self.connection)
+
+    def cursors(self) -> list[str]:
+        """Write the cursors of all edges."""
+        return [edge.cursor for edge in self.connection.edges]
 
     def cursor(self, number: int) -> str:
         """Write the cursor of an edge."""
@@ -176,7 +191,7 @@ class Edges:
 
     def cursors(self) -> list[str]:
         """Write the cursors of the edges."""
-        return [page.cursor(number) for page in self._pages for number in range(len(page.edges))]
+        return list(chain.from_iterable([page.cursors() for page in self._pages]))
 
     def source(self, number: int) -> Edge:
         """Give an edge as its resolvers take it."""
