@@ -18,6 +18,9 @@ GraphError
 │   ├── WriteConflict   others write the same items, also after retries
 │   ├── KeyReused       the idempotency key belongs to another write
 │   └── RolledBack      another write of the same transaction is refused
+├── StreamError         changes cannot be followed
+│   ├── SubscriberTooSlow  changes come faster than a subscriber takes them
+│   └── PlaceLost       the stream no longer holds what came after a cursor
 ├── BudgetExceeded      an answer would read more items than the read budget allows
 ├── ItemError           a stored attribute is not of the type that the model declares
 │   ├── BlobMissing     the object that an item points to is not there
@@ -190,6 +193,24 @@ class BudgetExceeded(GraphError):
     """An answer that must be complete would read more items than the read budget allows."""
 
     code = "READ_BUDGET"
+
+
+class StreamError(GraphError):
+    """Changes cannot be followed."""
+
+    code = "STREAM_UNAVAILABLE"
+
+
+class SubscriberTooSlow(StreamError):
+    """Changes come faster than a subscriber takes them."""
+
+    code = "SUBSCRIBER_TOO_SLOW"
+
+
+class PlaceLost(StreamError):
+    """The stream no longer holds what came after a cursor: it keeps 24 hours."""
+
+    code = "CURSOR_EXPIRED"
 
 
 class ItemError(GraphError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 Outcome = Literal["executed", "refused", "mutation_over_get"]
 """How far an operation came. `refused`: parsing, validation, the choice of the operation or its variables failed."""
@@ -32,3 +32,13 @@ class Response(NamedTuple):
     outcome: Outcome
     rest: AsyncIterator[dict[str, Any]] | None = None
     """The payloads that follow `body`, for a request that is `incremental`; the last one has `hasNext: false`."""
+
+
+class Events(Protocol):
+    """The answers of an operation that goes on, a subscription or a live query: GraphQL responses, to be closed."""
+
+    def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
+        """Give each response when there is one."""
+
+    async def aclose(self) -> None:
+        """End the operation, and all that is under way for it."""
