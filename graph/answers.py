@@ -7,6 +7,8 @@ from typing import Any
 from graph.client import Response
 from graph.errors import (
     AccessRefused,
+    IteratorExpired,
+    RecordsTrimmed,
     RequestRefused,
     StoreError,
     TableBusy,
@@ -47,13 +49,23 @@ AWS_ERRORS: dict[str, type[StoreError]] = {
     "TransactionConflictException": Throttled,
     "TransactionCanceledException": TransactionCancelled,
     "IdempotentParameterMismatchException": RequestRefused,
+    "ExpiredIteratorException": IteratorExpired,
+    "TrimmedDataAccessException": RecordsTrimmed,
 }
 """Every error code of the operations that we send; what is not here becomes RequestRefused and keeps its code."""
 
 _PASSING = ("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded")
 """Reasons for which a cancelled transaction is sent again, with the same token."""
 
-_ALWAYS_THERE = {"Query": "Count", "Scan": "Count", "BatchGetItem": "Responses", "DescribeTable": "Table"}
+_ALWAYS_THERE = {
+    "Query": "Count",
+    "Scan": "Count",
+    "BatchGetItem": "Responses",
+    "DescribeTable": "Table",
+    "DescribeStream": "StreamDescription",
+    "GetShardIterator": "ShardIterator",
+    "GetRecords": "Records",
+}
 
 
 def refuse_truncated(operation: str, body: Response) -> None:

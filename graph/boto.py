@@ -8,7 +8,7 @@ import os
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import boto3
 import botocore.exceptions
@@ -36,6 +36,11 @@ NO_CREDENTIALS = (
 )
 
 
+SERVICE_IDS = {"dynamodb": "dynamodb", "dynamodbstreams": "dynamodb-streams"}
+"""What botocore calls the services among its events."""
+Service = Literal["dynamodb", "dynamodbstreams"]
+
+
 class BotoTransport:
     """Sends through boto3 in threads; botocore signs and connects, the answer's body is parsed by us."""
 
@@ -46,6 +51,7 @@ class BotoTransport:
         threads: int = 16,
         *,
         credentials: tuple[str, str] | None = None,
+        service: Service = "dynamodb",
     ) -> None:
         """Make the client; without `credentials` (access key, secret) boto3 looks for them where it always does."""
         # Retries are ours: boto3's own modes answer a truncated body with success when their tries are used up,
@@ -61,7 +67,7 @@ class BotoTransport:
             access_key, secret = credentials or (None, None)
             self.session = botocore.session.get_session()
             self.client = boto3.session.Session(access_key, secret, botocore_session=self.session).client(
-                "dynamodb",
+                service,
                 endpoint_url=endpoint_url,
                 # boto3 alone among the SDKs reads AWS_DEFAULT_REGION only.
                 region_name=region or os.environ.get("AWS_REGION"),
@@ -71,7 +77,7 @@ class BotoTransport:
             raise AccessRefused("no AWS region is set: set AWS_REGION, or a region in the profile") from None
         except NO_CREDENTIALS as error:
             raise no_credentials(error) from error
-        self.client.meta.events.register("before-parse.dynamodb.*", _take_body)
+        self.client.meta.events.register(f"before-parse.{SERVICE_IDS[service]}.*", _take_body)
         self.client.meta.events.register("before-call.dynamodb.BatchWriteItem", self._give_body)
         self._bodies = threading.local()
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="dynamodb")

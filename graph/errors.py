@@ -34,6 +34,8 @@ GraphError
     ├── TableBusy       the table is being made or changed
     ├── AccessRefused   credentials are missing, wrong, or not allowed to do this
     ├── RequestRefused  DynamoDB refuses the request as it stands
+    ├── IteratorExpired  a place in a stream was not asked for in time
+    ├── RecordsTrimmed  what is asked for of a stream is older than it keeps
     └── TransactionCancelled  conditions of a transaction do not hold
 """
 
@@ -283,6 +285,18 @@ class RequestRefused(StoreError):
     """DynamoDB refuses the request as it stands: repeating it cannot help."""
 
     code = "REQUEST_REFUSED"
+
+
+class IteratorExpired(StoreError):
+    """A shard's iterator was not used within its quarter of an hour: another one is to be had."""
+
+    code = "ITERATOR_EXPIRED"
+
+
+class RecordsTrimmed(StoreError):
+    """The stream no longer holds what is asked for: it keeps 24 hours."""
+
+    code = "RECORDS_TRIMMED"
 
 
 class TransactionCancelled(StoreError):

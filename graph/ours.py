@@ -1,4 +1,4 @@
-"""Items that are nobody's data: what mutations keep in the table for themselves, and where it lies."""
+"""Items that are nobody's data: what mutations and the streams' reader keep in the table, and where it lies."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from graph.tables import key_type
 
 RECEIPT = f"{OURS}receipt"
 """What a receipt holds: that a mutation with an idempotency key is done."""
+STREAM = f"{OURS}stream"
+"""What the reader's item holds: how far the streams are read."""
 NAME = f"{OURS}name"
 """What a slot of names holds: the last name that was given in it."""
 
@@ -30,4 +32,4 @@ def place(model: Model, table: Table, name: str) -> ItemKey:
 def is_ours(item: Item, table: Table) -> bool:
     """Say whether an item is one of ours."""
     partition = item.get(table.key_attributes[0], {})
-    return RECEIPT in item or NAME in item or str(partition.get("S", "")).startswith(OURS)
+    return RECEIPT in item or NAME in item or STREAM in item or str(partition.get("S", "")).startswith(OURS)

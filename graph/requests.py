@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from graph.expressions import AllOf, Compare, Condition, Placeholders, Value, render, values_in
 from graph.keys import KeyValue
 from graph.scalars import AttributeValue, number_text
+from graph.streams.requests import StreamRequest
 from graph.updates import Update, render_update
 
 Item = Mapping[str, AttributeValue]
@@ -343,7 +344,10 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class UpdateTable:
-    """One change of a table's global indexes: DynamoDB takes no more at once. Source: DynamoDB API, UpdateTable."""
+    """One change of a table, of a global index or its stream: DynamoDB takes no more at once.
+
+    Source: DynamoDB API, UpdateTable.
+    """
 
     table: str
     changes: Mapping[str, Any]
@@ -386,4 +390,4 @@ class UpdateTimeToLive:
 TableRequest = DescribeTable | ListTables | CreateTable | UpdateTable | DescribeTimeToLive | UpdateTimeToLive
 """Requests about tables themselves: they consume no capacity."""
 
-Request = GetItem | BatchGetItem | Query | Scan | PutItems | TransactWriteItems | TableRequest
+Request = GetItem | BatchGetItem | Query | Scan | PutItems | TransactWriteItems | TableRequest | StreamRequest

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from graph.boto import BotoTransport
+import os
+from urllib.parse import urlsplit
+
+from graph.boto import BotoTransport, Service
 from graph.wire.transport import WireTransport
 from server.settings import Settings
 
@@ -19,12 +22,23 @@ def open_transport(
     requests_at_once: int | None = None,
     *,
     credentials: tuple[str, str] | None = None,
+    service: Service = "dynamodb",
 ) -> Way:
     """Make the transport; so many requests at once are `max_in_flight` unless told.
 
     Raises: AccessRefused without a region, or with half of the credentials.
     """
     at_once = requests_at_once or settings.max_in_flight
+    endpoint = settings.endpoint_url or (_streams_endpoint() if service == "dynamodbstreams" else None)
     if settings.transport == "wire":
-        return WireTransport(settings.endpoint_url, region, at_once, credentials=credentials)
-    return BotoTransport(settings.endpoint_url, region, min(at_once, MOST_THREADS), credentials=credentials)
+        return WireTransport(endpoint, region, at_once, credentials=credentials, service=service)
+    return BotoTransport(endpoint, region, min(at_once, MOST_THREADS), credentials=credentials, service=service)
+
+
+def _streams_endpoint() -> str | None:
+    """Find an engine's streams where its tables are: AWS alone has a host of their own for them."""
+    tables = os.environ.get("AWS_ENDPOINT_URL_DYNAMODB")
+    is_own = any(os.environ.get(name) for name in ("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", "AWS_ENDPOINT_URL"))
+    if tables is None or is_own or str(urlsplit(tables).hostname).endswith((".amazonaws.com", ".amazonaws.com.cn")):
+        return None
+    return tables

@@ -115,7 +115,10 @@ class SlowTable:
                 raise self._refusal(TableBusy("ResourceInUseException"))
             return self._changed(lambda: self._create(request.parameters()))
         if isinstance(request, UpdateTable):
-            return self._changed(lambda: self._update(request.parameters()["GlobalSecondaryIndexUpdates"]))
+            parameters = request.parameters()
+            if "StreamSpecification" in parameters:
+                return self._changed(lambda: self._switch(parameters["StreamSpecification"]))
+            return self._changed(lambda: self._update(parameters["GlobalSecondaryIndexUpdates"]))
         if isinstance(request, DescribeTimeToLive):
             return {"TimeToLiveDescription": dict(self.time_to_live)}
         if isinstance(request, UpdateTimeToLive):
@@ -169,6 +172,21 @@ class SlowTable:
         self.table["TableStatus"] = "ACTIVE"
         for index in self.table.get("GlobalSecondaryIndexes", ()):
             index["IndexStatus"] = "ACTIVE"
+        yield
+
+    def _switch(self, stream: dict[str, Any]) -> None:
+        assert self.table is not None
+        if self.table["TableStatus"] != "ACTIVE":
+            raise self._refusal(TableBusy("ResourceInUseException"))
+        if "StreamSpecification" in self.table:
+            raise self._refusal(RequestRefused("ValidationException"))
+        self.table |= {"StreamSpecification": stream, "TableStatus": "UPDATING"}
+        self._phases = self._settling()
+
+    def _settling(self) -> Iterator[None]:
+        assert self.table is not None
+        yield
+        self.table["TableStatus"] = "ACTIVE"
         yield
 
     def _update(self, updates: list[dict[str, Any]]) -> None:

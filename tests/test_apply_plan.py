@@ -35,8 +35,8 @@ def test_a_table_that_is_missing_is_made_with_its_stream_and_its_ttl(fleet: Targ
 
     assert isinstance(create.request, CreateTable)
     made = create.request.parameters()
-    assert made.pop("StreamSpecification") == {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
     assert made == create_table(fleet.model, fleet.table).parameters()
+    assert made["StreamSpecification"] == {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
     assert made["BillingMode"] == "PAY_PER_REQUEST"
     assert ttl.line() == "TTL gone: the model has @ttl, and DynamoDB deletes nothing yet"
     assert ttl.request is not None
@@ -82,6 +82,18 @@ def test_each_index_has_an_update_of_its_own_and_the_backfill_follows_them(fleet
             ],
         },
     )
+
+
+def test_a_stream_is_turned_on_and_one_that_tells_less_is_left_to_whoever_reads_it(fleet: Target) -> None:
+    off = {"StreamSpecification": {"StreamEnabled": False}}
+    other = {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}}
+    (step,) = plan(fleet, State(described(fleet, *ALL, **off), ON))
+
+    assert step.line().startswith("STREAM: the table has none")
+    assert step.request == UpdateTable(
+        "fleet", {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}}
+    )
+    assert plan(fleet, State(described(fleet, *ALL, **other), ON)) == ()
 
 
 def test_an_index_over_the_primary_key_needs_no_backfill(fleet: Target) -> None:

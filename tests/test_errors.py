@@ -14,6 +14,7 @@ import graph.errors
 from graph.answers import AWS_ERRORS
 from graph.errors import GraphError, ModelError, Problem, StoreError
 from graph.requests import Request
+from graph.streams.requests import StreamRequest
 
 TREE = {
     name: kind
@@ -70,11 +71,13 @@ def test_model_error_lists_every_mistake_once_in_the_order_of_the_file() -> None
 # --- AWS ----------------------------------------------------------------------------------------------------------
 
 OPERATIONS = sorted(kind.operation for kind in get_args(Request))
+STREAM_OPERATIONS = {kind.operation for kind in get_args(StreamRequest)}
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_error_that_dynamodb_declares_for_our_operations_has_a_class(operation: str) -> None:
-    declared = [shape.name for shape in Session().get_service_model("dynamodb").operation_model(operation).error_shapes]
+    service = "dynamodbstreams" if operation in STREAM_OPERATIONS else "dynamodb"
+    declared = [shape.name for shape in Session().get_service_model(service).operation_model(operation).error_shapes]
 
     assert declared
     assert [name for name in declared if name not in AWS_ERRORS] == []

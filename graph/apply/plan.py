@@ -11,6 +11,7 @@ from graph.apply.state import SETTLED, Described, State, Target
 from graph.model import Index, Projection
 from graph.requests import CreateTable, UpdateTable, UpdateTimeToLive
 from graph.tables import (
+    STREAM,
     create_table,
     described_keys,
     index_definition,
@@ -21,7 +22,6 @@ from graph.tables import (
     shown_keys,
 )
 
-STREAM = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 ENABLED = ("ENABLED", "ENABLING")
 
 
@@ -33,6 +33,7 @@ class Kind(Enum):
     CREATE_INDEX = "CREATE INDEX"
     BACKFILL = "BACKFILL"
     TTL = "TTL"
+    STREAM = "STREAM"
     SWITCH = "SWITCH"
     DROP_INDEX = "DROP INDEX"
 
@@ -70,6 +71,7 @@ def plan(target: Target, state: State, *, drop: bool = False) -> tuple[Step, ...
         *creating,
         *filling,
         *_expire(target, state),
+        *_stream(target, state),
         *(_drop(target, state, is_new=is_new) if drop else ()),
     )
 
@@ -99,14 +101,13 @@ def _create_table(target: Target) -> Step:
     made = create_table(target.model, target.table, target.name)
     indexes = [index.name or "" for index in target.table.indexes]
     held = f" with {', '.join(indexes)}" if indexes else ""
-    request = CreateTable(target.name, {**made.definition, "StreamSpecification": STREAM})
     subject = f"{target.name} ({shown_keys(keys_of(target.table.primary))}){held}"
     return Step(
         Kind.CREATE_TABLE,
         target.name,
         subject,
         "there is none; billed by request, stream of new and old images",
-        request,
+        made,
     )
 
 
@@ -161,6 +162,15 @@ def _expire(target: Target, state: State) -> Iterator[Step]:
     if target.expiry is not None and state.time_to_live.get("TimeToLiveStatus") not in ENABLED:
         reason = "the model has @ttl, and DynamoDB deletes nothing yet"
         yield Step(Kind.TTL, target.name, target.expiry, reason, UpdateTimeToLive(target.name, target.expiry))
+
+
+def _stream(target: Target, state: State) -> Iterator[Step]:
+    specification = (state.table or {}).get("StreamSpecification") or {}
+    # One that tells less is somebody else's, and is left alone.
+    if not specification.get("StreamEnabled"):
+        request = UpdateTable(target.name, {"StreamSpecification": STREAM})
+        reason = "the table has none, and what follows its changes reads it; of new and old images"
+        yield Step(Kind.STREAM, target.name, "", reason, request)
 
 
 def _drop(target: Target, state: State, *, is_new: bool) -> Iterator[Step]:

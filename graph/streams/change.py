@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from graph.entity import Entity, read_entity
 from graph.model import Model, Table
+from graph.ours import is_ours
 from graph.requests import Item, ItemKey, key_value
 
 EXPIRY = "dynamodb.amazonaws.com"
@@ -81,6 +82,21 @@ def read_change(model: Model, table: str, record: Mapping[str, Any], shard: str)
         float(told.get("ApproximateCreationDateTime", 0)),
         (record.get("userIdentity") or {}).get("principalId") == EXPIRY,
     )
+
+
+def read_changes(model: Model, table: str, records: Sequence[Mapping[str, Any]], shard: str) -> list[Change]:
+    """Read records as changes, without those of our own items, and of writes that have changed nothing.
+
+    Raises: ValueError as `read_change` does.
+    """
+    ours = table_of(model, table)
+    changes = (read_change(model, table, record, shard) for record in records)
+    return [
+        change
+        for change in changes
+        # DynamoDB itself does not tell of a write that changes nothing; other engines do.
+        if not change.is_nothing and not is_ours(change.after or change.before or {}, ours)
+    ]
 
 
 def table_of(model: Model, name: str) -> Table:

@@ -81,6 +81,8 @@ class Hub:
         self._model = model
         self._most = most_waiting
         self._by_topic: dict[Topic, dict[Subscription, None]] = {}
+        self.wanted = asyncio.Event()
+        """Set while anybody waits for anything."""
 
     def subscribe(self, topics: Iterable[Topic]) -> Subscription:
         """Begin to collect the changes of some topics."""
@@ -112,6 +114,10 @@ class Hub:
         for topic in topics - subscription.topics:
             self._by_topic.setdefault(topic, {})[subscription] = None
         subscription.topics = topics
+        if self._by_topic:
+            self.wanted.set()
+        else:
+            self.wanted.clear()
 
     def close(self) -> None:
         """End all subscriptions."""

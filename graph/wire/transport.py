@@ -10,7 +10,7 @@ import orjson
 
 from graph.answers import refuse_truncated, store_error, unreachable
 from graph.bodies import body_of
-from graph.boto import BotoTransport
+from graph.boto import BotoTransport, Service
 from graph.client import Response
 from graph.codec import Parse, parse_body, parse_json
 from graph.errors import RequestRefused, StoreError
@@ -21,7 +21,10 @@ from graph.wire.endpoint import Endpoint, endpoint_of
 from graph.wire.pool import Pool
 
 # Each may be sent a second time where its connection had died: a read changes nothing, a transaction has its token.
-OPERATIONS = frozenset({"GetItem", "BatchGetItem", "Query", "Scan", "TransactWriteItems"})
+OPERATIONS: dict[Service, frozenset[str]] = {
+    "dynamodb": frozenset({"GetItem", "BatchGetItem", "Query", "Scan", "TransactWriteItems"}),
+    "dynamodbstreams": frozenset({"DescribeStream", "GetShardIterator", "GetRecords"}),
+}
 
 CONNECTIONS = 128
 """Enough to use up a processor at 5 ms a request; `benchmarks/README.md`, "Ways to DynamoDB"."""
@@ -40,14 +43,15 @@ class WireTransport:
         connections: int = CONNECTIONS,
         *,
         credentials: tuple[str, str] | None = None,
+        service: Service = "dynamodb",
     ) -> None:
         """Take endpoint, region and credentials from boto3; its client serves the operations that are rare."""
-        self._boto = BotoTransport(endpoint_url, region, connections, credentials=credentials)
+        self._boto = BotoTransport(endpoint_url, region, connections, credentials=credentials, service=service)
         self._endpoint = endpoint_of(self._boto)
         self._credentials = Credentials(self._boto.session.get_credentials())
         self._connections = connections
         self._pools: dict[asyncio.AbstractEventLoop, Pool] = {}
-        self.carried = frozenset() if self._endpoint is None else OPERATIONS
+        self.carried = frozenset() if self._endpoint is None else OPERATIONS[service]
 
     async def __call__(self, operation: str, parameters: dict[str, Any]) -> Response:
         """Send one request, given by its parameters. Raises StoreError."""
