@@ -264,7 +264,7 @@ class _Tenure:
             # A shard has ended, and its children are not told yet.
             has_ended = bool(pruned(shards, followed.now()).ended)
             is_complete = is_complete and bool(followed.readings) and not has_ended
-        self._is_complete = is_complete
+        self._is_complete = is_complete and not self._changed.is_set()
         self._reader._moved.set()
 
     def _begin(self, stream: Stream) -> _Followed:
@@ -295,11 +295,12 @@ class _Tenure:
             self._reader.figures.failures += 1
             await asyncio.sleep(SOON_SECS)
             followed.stop(shard)
+            self._is_complete = False
         else:
             followed.end(shard)
+            self._is_complete = False
         finally:
             await reading.lanes.close()
-        self._is_complete = False
         self._changed.set()
 
     async def _read_records(self, followed: _Followed, reading: _Reading) -> None:
