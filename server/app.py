@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
 import orjson
@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from graph.errors import GraphError
 from server import view
 from server.endpoint import Api, GraphQLEndpoint, break_off, deliver
+from server.following import Following
 from server.logs import Exchange, enter, leave, request_id
 from server.page import ENDPOINT, IDE_DIST, IdeFiles, ide_page
 from server.settings import Settings
@@ -31,20 +32,30 @@ IDE = "/graphql-ide"
 
 
 def build_app(
-    api: Api, settings: Settings, tabs: Sequence[Mapping[str, str]] = (), *, ide_dist: Path = IDE_DIST
+    api: Api,
+    settings: Settings,
+    tabs: Sequence[Mapping[str, str]] = (),
+    *,
+    following: Following | None = None,
+    ide_dist: Path = IDE_DIST,
 ) -> Application:
-    """Put the application together: the endpoint, GraphiQL with `tabs` as example queries, and the health checks."""
+    """Put the application together: the endpoint, GraphiQL with `tabs` as example queries, and the health checks.
+
+    While it runs it follows the streams as well.
+    """
     page = ide_page(ide_dist, settings, tabs) if settings.graphiql else None
     routes: list[BaseRoute] = [
         Route("/", _to_endpoint),
         Route(f"{ENDPOINT}/", _to_endpoint, methods=["GET", "POST"]),
         Route("/healthz", _healthz),
         Route("/readyz", _readyz),
+        Route("/streamz", _streamz),
     ]
     if settings.graphiql and ide_dist.is_dir():
         routes.append(Mount(IDE, IdeFiles(directory=ide_dist)))
     app = Application(GraphQLEndpoint(api, settings, page), routes)
     app.state.api = api
+    app.state.following = following
     return app
 
 
@@ -98,8 +109,9 @@ class Application(Starlette):
 
 @asynccontextmanager
 async def _lifespan(app: Application) -> AsyncIterator[None]:
-    yield
-    app.state.shutting_down = True
+    async with app.state.following.running() if app.state.following is not None else nullcontext():
+        yield
+        app.state.shutting_down = True
 
 
 def _headers(raw: Iterable[tuple[bytes, bytes]]) -> Mapping[bytes, bytes]:
@@ -153,6 +165,13 @@ async def _readyz(request: HttpRequest) -> HttpResponse:
     return _state(503, status="unavailable", reason=reason) if reason else _state(200, status="ok")
 
 
-def _state(code: int, **fields: str) -> HttpResponse:
+async def _streamz(request: HttpRequest) -> HttpResponse:
+    following: Following | None = request.app.state.following
+    if following is None:
+        return _state(404, status="unavailable", reason="This server follows no streams.")
+    return _state(200, **following.figures())
+
+
+def _state(code: int, **fields: object) -> HttpResponse:
     headers = {"Cache-Control": "no-store"}
     return HttpResponse(orjson.dumps(fields), status_code=code, headers=headers, media_type=view.JSON)

@@ -25,6 +25,9 @@ FAILED = 1
 BLOBS = Path(".data/blobs")
 """Where the demo keeps large values."""
 
+POLL_MS = 50
+"""An engine of one's own takes as many requests as one likes."""
+
 
 def serve_demo(options: argparse.Namespace, settings: Settings) -> int:
     """Serve a model with its demo data until a signal comes, and give the exit code of the process."""
@@ -58,7 +61,9 @@ def _serve(
     marker = None if db is None else db.with_name(db.name + ".loaded")
     prepare(graph_of(model, transport, settings), options.data, marker)
     sys.stderr.write(_greeting(settings, tabs) + "\n")
-    return run(model, unused(transport, opened, settings), settings, tabs)
+    if settings.stream_poll_ms == Settings().stream_poll_ms:
+        settings = replace(settings, stream_poll_ms=POLL_MS)
+    return run(model, unused(transport, opened, settings), opened, settings, tabs)
 
 
 class _Watch:

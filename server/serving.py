@@ -9,9 +9,11 @@ from dataclasses import replace
 from functools import partial
 
 from graph.model import Model
+from graph.streams.hub import Hub
 from resolvers.examples import example_queries
 from resolvers.schema import Api
 from server.app import build_app
+from server.following import Following
 from server.process import serve
 from server.settings import Settings
 from server.tables import compare, graph_of, model_of, region
@@ -26,10 +28,10 @@ def serve_table(_: argparse.Namespace, settings: Settings) -> int:
     opened = partial(open_transport, settings, region(settings))
     transport = opened()
     asyncio.run(compare(graph_of(model, transport, settings)))
-    return run(model, unused(transport, opened, settings), settings, list(example_queries(model)))
+    return run(model, unused(transport, opened, settings), opened, settings, list(example_queries(model)))
 
 
-def unused(transport: Way, opened: Callable[[], Way], settings: Settings) -> Way:
+def unused(transport: Way, opened: Callable[..., Way], settings: Settings) -> Way:
     """Give a transport that the server may have: workers are forked, and threads and connections stay behind."""
     if settings.workers == 1:
         return transport
@@ -37,8 +39,8 @@ def unused(transport: Way, opened: Callable[[], Way], settings: Settings) -> Way
     return opened()
 
 
-def run(model: Model, transport: Way, settings: Settings, tabs: Tabs) -> int:
-    """Serve a model until a signal comes, and give the exit code of the process."""
+def run(model: Model, transport: Way, opened: Callable[..., Way], settings: Settings, tabs: Tabs) -> int:
+    """Serve a model until a signal comes, and give the exit code of the process; `opened` makes further transports."""
     # A graph of its own: the slots of a client belong to one event loop, and that of the server begins only now.
     graph = graph_of(model, transport, settings)
     settings = replace(settings, title=settings.title or next(iter(model.tables)))
@@ -49,7 +51,9 @@ def run(model: Model, transport: Way, settings: Settings, tabs: Tabs) -> int:
         mutations=settings.mutations,
         executor=settings.executor,
     )
+    hub = Hub(model)
+    following = Following(model, transport, partial(opened, service="dynamodbstreams"), settings, hub)
     try:
-        return serve(build_app(api, settings, tabs), settings)
+        return serve(build_app(api, settings, tabs, following=following), settings)
     finally:
         transport.close()

@@ -163,6 +163,19 @@ class Settings:
         default=0.015,
         metadata=_about("Longest time that a batch waits for more keys, in seconds.", _seconds(zero=True)),
     )
+    stream: Literal["auto", "on", "off"] = field(
+        default="auto",
+        metadata=_about(
+            "When the tables' streams are read: auto (while anybody needs it), on (at all times) or off.",
+            _choice("auto", "on", "off"),
+        ),
+    )
+    stream_poll_ms: int = field(
+        default=200,
+        metadata=_about(
+            "Time between two reads of a shard of a stream, in milliseconds; DynamoDB takes five a second.", _whole(1)
+        ),
+    )
     cost: Literal["header", "always", "never"] = field(
         default="header",
         metadata=_about(

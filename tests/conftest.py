@@ -17,6 +17,7 @@ import pytest
 import uvloop
 from anyio.from_thread import start_blocking_portal
 
+from graph.boto import Service
 from graph.client import Client, Transport
 from graph.client import Response as WireResponse
 from graph.loaders import Graph, Limits
@@ -36,10 +37,10 @@ BANANAS = ROOT / "schema.graphql"
 PATIENT = Limits(linger_secs=2.0)
 
 
-def way_to(engine: str, kind: str | None = None) -> Way:
+def way_to(engine: str, kind: str | None = None, service: Service = "dynamodb") -> Way:
     """Make a transport: of the kind that TABLEGRAPH_TRANSPORT says, unless told."""
     settings = load_settings({}, {"transport": kind or os.environ.get("TABLEGRAPH_TRANSPORT"), "endpoint_url": engine})
-    return open_transport(settings, "eu-central-1", credentials=("local", "local"))
+    return open_transport(settings, "eu-central-1", credentials=("local", "local"), service=service)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,6 +1,7 @@
 """Settings come from the environment and the command line, and a wrong one is refused by name."""
 
 from dataclasses import FrozenInstanceError
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +137,7 @@ def test_settings_do_not_change() -> None:
 
 
 def test_every_setting_says_what_it_is_and_in_which_unit() -> None:
-    units = {"_secs": "seconds", "_bytes": "bytes"}
+    units = {"_secs": "seconds", "_bytes": "bytes", "_ms": "milliseconds"}
 
     assert [setting.name for setting in all_settings() if not setting.doc.endswith(".")] == []
     for suffix, unit in units.items():
@@ -147,11 +148,10 @@ def test_every_setting_says_what_it_is_and_in_which_unit() -> None:
 def test_the_api_has_the_executor_that_is_set(executor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
     monkeypatch.setattr(serving, "Api", lambda graph, **options: made.append(options["executor"]))
-    monkeypatch.setattr(serving, "build_app", lambda *_: None)
+    monkeypatch.setattr(serving, "build_app", lambda *_, **__: None)
     monkeypatch.setattr(serving, "serve", lambda *_: 0)
 
-    code = serving.run(
-        compile_model(BANANAS.read_text()), way_to("http://127.0.0.1:1"), Settings(executor=executor), []
-    )
+    model, opened = compile_model(BANANAS.read_text()), partial(way_to, "http://127.0.0.1:1")
+    code = serving.run(model, opened(), opened, Settings(executor=executor), [])
 
     assert (code, made) == (0, [executor])

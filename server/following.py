@@ -1,0 +1,156 @@
+"""Following: the server reads the tables' streams, and keeps in step what depends on them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from graph.client import Client
+from graph.loaders import Graph
+from graph.model import Model
+from graph.streams.change import Change, Handler
+from graph.streams.hub import Hub
+from server.settings import Settings
+from server.tables import graph_of
+from server.transports import Way
+
+if TYPE_CHECKING:
+    from graph.streams.reader import Reader
+    from graph.streams.source import Source
+
+logger = logging.getLogger(__name__)
+
+SUBSCRIPTIONS = "subscriptions"
+LINGER_SECS = 10.0
+"""How long to read on after the last subscriber has gone: he may only be reconnecting."""
+STALE_SECS = 300.0
+"""Subscribers want nothing that is older; one with a cursor gets it from there."""
+AGAIN_SECS = 1.0
+
+
+def handlers_of(model: Model, graph: Graph, settings: Settings, hub: Hub | None) -> dict[str, Handler]:
+    """List who is handed every change, by the names that the log uses.
+
+    All but the subscriptions want every change at all times. Under AWS Lambda there is no hub.
+    """
+    return {} if hub is None else {SUBSCRIPTIONS: hub.publish}
+
+
+class Following:
+    """Reads the streams while anybody needs it and this process has the lease; made before, and begun in, a process."""
+
+    def __init__(self, model: Model, transport: Way, opened: Callable[[], Way], settings: Settings, hub: Hub) -> None:
+        """Take the way to the tables, what opens the one to their streams, and the hub of the subscriptions."""
+        self._model = model
+        self._transport = transport
+        self._opened = opened
+        self._settings = settings
+        self._hub = hub
+        self._streams: Way | None = None
+        self._opening: asyncio.Task[Source] | None = None
+        self._reader: Reader | None = None
+        self._is_unwanted = False
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Follow in the background, and give the lease up at the end."""
+        task = asyncio.create_task(self._run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+            if self._streams is not None:
+                self._streams.close()
+
+    def figures(self) -> dict[str, Any]:
+        """Tell whether this process reads, how many seconds it lags behind, and what has happened so far."""
+        reader = self._reader
+        if reader is None:
+            return {"stream": self._settings.stream, "reading": False}
+        return {
+            "stream": self._settings.stream,
+            "reading": reader.is_reading,
+            "lagSecs": reader.lag,
+            **asdict(reader.figures),
+            "problem": reader.problem,
+        }
+
+    async def places(self) -> Mapping[str, int]:
+        """Tell by shard how far the streams are read, for a cursor: here, or a moment ago in another process.
+
+        Raises: StreamError, StoreError.
+        """
+        if self._reader is not None and self._reader.is_reading:
+            return self._reader.places(SUBSCRIPTIONS)
+        # Imported only where streams are read, for a server starts sooner without.
+        from graph.streams.lease import Lease
+
+        looked = await Lease(self._graph).look()
+        return {shard: position for progress in looked.values() for shard, position in progress.known.items()}
+
+    async def replay(self, places: Mapping[str, int]) -> AsyncIterator[Change]:
+        """Give all changes behind the places of a cursor. Raises: PlaceLost, StreamError, StoreError."""
+        from graph.streams.replay import replay
+
+        async for change in replay(await self._source(), places):
+            yield change
+
+    async def _run(self) -> None:
+        while self._settings.stream != "off":
+            try:
+                await self._follow()
+            except Exception:
+                logger.exception("following the streams failed, and begins again")
+                await asyncio.sleep(AGAIN_SECS)
+
+    async def _follow(self) -> None:
+        """Follow once: for ever, or as long as there are subscribers."""
+        is_for_subscribers = self._handlers.keys() <= {SUBSCRIPTIONS}
+        is_at_times = is_for_subscribers and self._settings.stream == "auto"
+        if is_at_times:
+            await self._hub.wanted.wait()
+        from graph.streams.lease import Lease
+        from graph.streams.reader import Reader
+
+        if self._reader is None:
+            lease = Lease(self._graph, **({"forget_after_secs": STALE_SECS} if is_for_subscribers else {}))
+            self._reader = Reader(await self._source(), lease, self._handlers, self._settings.stream_poll_ms / 1000)
+        self._is_unwanted = False
+        reading = asyncio.create_task(self._reader.run(forgets=lambda: self._is_unwanted))
+        try:
+            while not self._is_unwanted:
+                await asyncio.wait([reading], timeout=LINGER_SECS)
+                if reading.done():
+                    reading.result()
+                self._is_unwanted = is_at_times and not self._hub.wanted.is_set()
+        finally:
+            reading.cancel()
+            with suppress(asyncio.CancelledError):
+                await reading
+
+    @cached_property
+    def _handlers(self) -> dict[str, Handler]:
+        return handlers_of(self._model, self._graph, self._settings, self._hub)
+
+    @cached_property
+    def _graph(self) -> Graph:
+        # Its own: a client belongs to one event loop, and operations are not to keep the lease waiting.
+        return graph_of(self._model, self._transport, self._settings)
+
+    async def _source(self) -> Source:
+        self._opening = self._opening or asyncio.create_task(self._open())
+        return await asyncio.shield(self._opening)
+
+    async def _open(self) -> Source:
+        from graph.streams.source import Source
+
+        # In a thread, for botocore reads its description of the service.
+        self._streams = await asyncio.to_thread(self._opened)
+        return Source(self._graph, Client(self._streams, self._settings.max_in_flight))
