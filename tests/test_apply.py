@@ -14,7 +14,7 @@ from graph.apply.state import State, Target
 from graph.errors import RequestRefused, StoreError, TableBusy
 from graph.loaders import Graph
 from graph.maintenance.walk import Tally
-from graph.requests import Scan, UpdateTable
+from graph.requests import DescribeTable, Scan, UpdateTable
 from server.cli import main
 from tests.clock import run
 from tests.conftest import Serve
@@ -128,6 +128,19 @@ def test_a_missing_table_is_made_and_waited_for(fleet: Target) -> None:
     assert [step.kind for step in done.steps] == [Kind.CREATE_TABLE, Kind.TTL]
     assert plan(fleet, state_of(table, fleet)) == ()
     assert table.mark is None
+
+
+@pytest.mark.parametrize("lag", [0, 2])
+def test_stream_is_turned_on_and_waited_for(fleet: Target, lag: int) -> None:
+    made = definition(fleet, "reverse", "names")
+    del made["StreamSpecification"]
+    table = SlowTable(made, lag)
+    table.time_to_live = dict(ON)
+
+    done = applied(table, fleet)
+
+    assert [step.kind for step in done.steps] == [Kind.CREATE_INDEX, Kind.BACKFILL, Kind.STREAM]
+    assert plan(fleet, state_of(table, fleet)) == ()
 
 
 def test_what_others_have_begun_is_waited_for(fleet: Target) -> None:
@@ -253,6 +266,19 @@ async def test_an_index_that_comes_later_is_filled_as_mutations_would_have(serve
 
 def _unsharded(items: Any) -> Any:
     return {key: {name: value for name, value in one.items() if name != "shard"} for key, one in items.items()}
+
+
+async def test_table_without_a_stream_gets_one(serve: Serve) -> None:
+    served = await serve(SHOP)
+    target, told = Target(served.graph.model, served.graph.model.tables[served.table], served.table), Told()
+    await served.graph.send(UpdateTable(served.table, {"StreamSpecification": {"StreamEnabled": False}}))
+
+    await apply(served.graph, target, told)
+
+    assert told.steps == ["STREAM"]
+    described = (await served.graph.send(DescribeTable(served.table)))["Table"]
+    assert described["StreamSpecification"] == {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+    assert (await apply(served.graph, target, told)).steps == []
 
 
 async def test_a_backfill_changes_the_attributes_of_its_indexes_alone(serve: Serve) -> None:
