@@ -18,9 +18,9 @@ from graph.entity import every_layout, read_entity
 from graph.errors import TableMissing
 from graph.loaders import Graph
 from graph.model import Model, Table
-from graph.requests import DescribeTable, Item
+from graph.requests import DescribeTable, Item, UpdateTable
 from graph.sizes import item_bytes
-from graph.tables import create_table
+from graph.tables import STREAM, create_table
 from server.progress import Progress
 
 WRITERS = 4
@@ -88,7 +88,11 @@ def _home(model: Model, item: Item) -> tuple[Table, str]:
 
 async def _make(graph: Graph, table: Table, name: str) -> None:
     try:
-        await graph.send(DescribeTable(name))
+        described = (await graph.send(DescribeTable(name)))["Table"]
+        if "StreamSpecification" not in described:
+            # Its file is older than the streams.
+            await graph.send(UpdateTable(name, {"StreamSpecification": STREAM}))
+            await _until_active(graph, name)
     except TableMissing:
         await graph.send(create_table(graph.model, table, name))
         await _until_active(graph, name)

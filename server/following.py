@@ -11,10 +11,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from graph.client import Client
+from graph.errors import StreamError
 from graph.loaders import Graph
 from graph.model import Model
 from graph.streams.change import Change, Handler
 from graph.streams.hub import Hub
+from graph.streams.lanes import Figures
 from server.settings import Settings
 from server.tables import graph_of
 from server.transports import Way
@@ -44,17 +46,18 @@ def handlers_of(model: Model, graph: Graph, settings: Settings, hub: Hub | None)
 class Following:
     """Reads the streams while anybody needs it and this process has the lease; made before, and begun in, a process."""
 
-    def __init__(self, model: Model, transport: Way, opened: Callable[[], Way], settings: Settings, hub: Hub) -> None:
-        """Take the way to the tables, what opens the one to their streams, and the hub of the subscriptions."""
+    def __init__(self, model: Model, transport: Way, opened: Callable[[], Way], settings: Settings) -> None:
+        """Take the way to the tables, and what opens the one to their streams."""
+        self.hub = Hub(model)
         self._model = model
         self._transport = transport
         self._opened = opened
         self._settings = settings
-        self._hub = hub
         self._streams: Way | None = None
         self._opening: asyncio.Task[Source] | None = None
         self._reader: Reader | None = None
         self._is_unwanted = False
+        self._problem: str | None = None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -72,14 +75,12 @@ class Following:
     def figures(self) -> dict[str, Any]:
         """Tell whether this process reads, how many seconds it lags behind, and what has happened so far."""
         reader = self._reader
-        if reader is None:
-            return {"stream": self._settings.stream, "reading": False}
         return {
             "stream": self._settings.stream,
-            "reading": reader.is_reading,
-            "lagSecs": reader.lag,
-            **asdict(reader.figures),
-            "problem": reader.problem,
+            "reading": reader is not None and reader.is_reading,
+            "lagSecs": reader.lag if reader else None,
+            **asdict(reader.figures if reader else Figures()),
+            "problem": self._problem or (reader.problem if reader else None),
         }
 
     async def places(self) -> Mapping[str, int]:
@@ -106,6 +107,11 @@ class Following:
         while self._settings.stream != "off":
             try:
                 await self._follow()
+            except StreamError as error:
+                # No other try makes a model what it is not.
+                self._problem = str(error)
+                logger.error("the streams cannot be followed: %s", error)
+                return
             except Exception:
                 logger.exception("following the streams failed, and begins again")
                 await asyncio.sleep(AGAIN_SECS)
@@ -115,13 +121,14 @@ class Following:
         is_for_subscribers = self._handlers.keys() <= {SUBSCRIPTIONS}
         is_at_times = is_for_subscribers and self._settings.stream == "auto"
         if is_at_times:
-            await self._hub.wanted.wait()
+            await self.hub.wanted.wait()
         from graph.streams.lease import Lease
         from graph.streams.reader import Reader
 
         if self._reader is None:
+            poll_secs = self._settings.stream_poll_ms / 1000
             lease = Lease(self._graph, **({"forget_after_secs": STALE_SECS} if is_for_subscribers else {}))
-            self._reader = Reader(await self._source(), lease, self._handlers, self._settings.stream_poll_ms / 1000)
+            self._reader = Reader(await self._source(), lease, self._handlers, poll_secs, self.hub)
         self._is_unwanted = False
         reading = asyncio.create_task(self._reader.run(forgets=lambda: self._is_unwanted))
         try:
@@ -129,7 +136,7 @@ class Following:
                 await asyncio.wait([reading], timeout=LINGER_SECS)
                 if reading.done():
                     reading.result()
-                self._is_unwanted = is_at_times and not self._hub.wanted.is_set()
+                self._is_unwanted = is_at_times and not self.hub.wanted.is_set()
         finally:
             reading.cancel()
             with suppress(asyncio.CancelledError):
@@ -137,7 +144,7 @@ class Following:
 
     @cached_property
     def _handlers(self) -> dict[str, Handler]:
-        return handlers_of(self._model, self._graph, self._settings, self._hub)
+        return handlers_of(self._model, self._graph, self._settings, self.hub)
 
     @cached_property
     def _graph(self) -> Graph:
@@ -145,7 +152,9 @@ class Following:
         return graph_of(self._model, self._transport, self._settings)
 
     async def _source(self) -> Source:
-        self._opening = self._opening or asyncio.create_task(self._open())
+        if self._opening is None or (self._opening.done() and self._opening.exception() is not None):
+            self._opening = asyncio.create_task(self._open())
+        # Others may be waiting for it as well.
         return await asyncio.shield(self._opening)
 
     async def _open(self) -> Source:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 
 from graph.model import Model
-from graph.streams.hub import Hub
 from resolvers.examples import example_queries
 from resolvers.schema import Api
 from server.app import build_app
@@ -51,8 +50,7 @@ def run(model: Model, transport: Way, opened: Callable[..., Way], settings: Sett
         mutations=settings.mutations,
         executor=settings.executor,
     )
-    hub = Hub(model)
-    following = Following(model, transport, partial(opened, service="dynamodbstreams"), settings, hub)
+    following = Following(model, transport, partial(opened, service="dynamodbstreams"), settings)
     try:
         return serve(build_app(api, settings, tabs, following=following), settings)
     finally:

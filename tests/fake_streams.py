@@ -10,7 +10,8 @@ import asyncio
 import itertools
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,11 +20,12 @@ from graph.codec import Parse, parse_json
 from graph.errors import IteratorExpired, RecordsTrimmed, TableMissing, Throttled, TransactionCancelled, Unavailable
 from graph.loaders import Graph
 from graph.requests import DescribeTable, GetItem, Item, Request, TransactWriteItems, key_of
-from graph.streams.change import Handler
+from graph.streams.change import Change, Handler
 from graph.streams.lease import Lease
-from graph.streams.reader import Reader
+from graph.streams.reader import Listener, Reader
 from graph.streams.source import Source
 from resolvers.sdl import compile_model
+from tests.clock import run
 from tests.memory import holds
 
 MODEL = compile_model(
@@ -200,7 +202,7 @@ def _sequence(record: dict[str, Any]) -> int:
 class Process:
     """A process that reads the streams, until it is killed."""
 
-    def __init__(self, fake: FakeStreams, handlers: Mapping[str, Handler], poll_secs: float = 0.2) -> None:
+    def __init__(self, fake: FakeStreams, handlers: Mapping[str, Handler], listener: Listener | None = None) -> None:
         self._fake = fake
         self._is_dead = False
         self.gate = asyncio.Event()
@@ -208,7 +210,7 @@ class Process:
         self.gate.set()
         graph = Graph(MODEL, self)
         self.source = Source(graph, Client(self))
-        self.reader = Reader(self.source, Lease(graph), handlers, poll_secs)
+        self.reader = Reader(self.source, Lease(graph), handlers, listener=listener)
 
     def kill(self) -> None:
         """End it with nothing more said: what it sends from now on reaches nobody."""
@@ -228,3 +230,49 @@ class Process:
         await self.gate.wait()
         if self._is_dead:
             raise Unavailable("killed")
+
+
+class Log:
+    """A handler that keeps what it is given: (item, trips) of each change."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+
+    async def __call__(self, changes: Sequence[Change]) -> None:
+        self.changes += changes
+
+    @property
+    def seen(self) -> list[tuple[str, int | None]]:
+        return [told(change) for change in self.changes]
+
+
+def told(change: Change) -> tuple[str, int | None]:
+    code = str(change.key[1][0][1]).removeprefix("SHIP#")
+    return code, None if change.after is None else int(change.after["Trips"]["N"])
+
+
+@asynccontextmanager
+async def running(process: Process) -> AsyncIterator[Process]:
+    """Let a process read until it is stopped, or has been killed."""
+    task = asyncio.create_task(process.reader.run())
+    try:
+        yield process
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def reading(
+    check: Callable[[FakeStreams, Process, Log], Awaitable[None]], fake: FakeStreams | None = None
+) -> FakeStreams:
+    """Check something while a process reads that has caught up with what there was."""
+    streams, log = fake or FakeStreams(), Log()
+
+    async def main() -> None:
+        async with running(Process(streams, {"log": log})) as process:
+            await process.reader.caught_up()
+            await check(streams, process, log)
+
+    run(main())
+    return streams

@@ -21,6 +21,7 @@ from graph.requests import Scan
 from graph.streams.change import Change, Handler
 from graph.streams.hub import Hub
 from graph.streams.topics import of_table
+from resolvers.sdl import compile_model
 from server import following as following_
 from server.app import build_app
 from server.following import SUBSCRIPTIONS, Following
@@ -40,12 +41,11 @@ async def fleet(serve: Serve) -> Served:
 @asynccontextmanager
 async def following(engine: str, served: Served, settings: Settings = SOON) -> AsyncIterator[tuple[Following, Hub]]:
     """Follow the stream of a table as the server does."""
-    hub = Hub(served.graph.model)
     with closing(way_to(engine)) as way:
         opened = partial(way_to, engine, service="dynamodbstreams")
-        made = Following(served.graph.model, way, opened, settings, hub)
+        made = Following(served.graph.model, way, opened, settings)
         async with asyncio.timeout(20), made.running():
-            yield made, hub
+            yield made, made.hub
 
 
 async def until(is_so: Callable[[], bool]) -> None:
@@ -66,7 +66,7 @@ async def test_nothing_is_read_while_nobody_subscribes(engine: str, fleet: Serve
     monkeypatch.setattr(following_, "LINGER_SECS", 0.2)
     async with following(engine, fleet) as (made, hub):
         await asyncio.sleep(0.3)
-        assert made.figures() == {"stream": "auto", "reading": False}
+        assert not made.figures()["reading"]
 
         subscription = hub.subscribe([of_table(fleet.table)])
         await reads(made)
@@ -125,7 +125,7 @@ async def test_streams_are_never_read_where_they_are_off(engine: str, fleet: Ser
     async with following(engine, fleet, Settings(stream="off")) as (made, hub):
         hub.subscribe([of_table(fleet.table)])
         await asyncio.sleep(0.3)
-        assert made.figures() == {"stream": "off", "reading": False}
+        assert not made.figures()["reading"]
 
 
 async def test_another_process_knows_how_far_the_streams_were_read_and_replays(engine: str, fleet: Served) -> None:
@@ -139,6 +139,20 @@ async def test_another_process_knows_how_far_the_streams_were_read_and_replays(e
             replayed = [change.key[1][0][1] async for change in other.replay(places)]
 
     assert replayed == ["SHIP#a"]
+
+
+async def test_model_that_cannot_be_followed_is_told_once(engine: str, caplog: pytest.LogCaptureFixture) -> None:
+    model = compile_model(
+        """extend schema @table(name: "readings_{time:yyyyMM}", partitionKey: "sensor", sortKey: "time")
+        type Reading @node(partition: "{sensor}", sort: "{time}") { sensor: ID!  time: DateTime! }"""
+    )
+    with closing(way_to(engine)) as way:
+        made = Following(model, way, partial(way_to, engine, service="dynamodbstreams"), Settings(stream="on"))
+        async with asyncio.timeout(20), made.running():
+            await until(lambda: made.figures()["problem"] is not None)
+
+    assert "needs a table that is there at all times" in made.figures()["problem"]
+    assert caplog.text.count("this model has time series alone") == 1
 
 
 # --- the server ---------------------------------------------------------------------------------------------------

@@ -12,9 +12,8 @@ from graph.ours import STREAM
 from graph.streams.change import Change, ChangeKind
 from server import lambda_stream
 from server.lambda_stream import Follower, handler
-from tests.fake_streams import MODEL
+from tests.fake_streams import MODEL, told
 from tests.test_streams_engine import SDL, ship
-from tests.test_streams_reader import told
 
 ARN = "arn:aws:dynamodb:eu-central-1:123456789012:table/fleet/stream/2026-11-20T00:00:00.000"
 FIRST = 4421584500000000017450439091

@@ -24,6 +24,7 @@ from graph.errors import StreamError
 from graph.loaders import Graph
 from graph.ours import is_ours
 from graph.requests import Action, Item, PutItems, Scan, TransactWriteItems, UpdateTable
+from graph.streams import reader as reader_
 from graph.streams.change import Change, ChangeKind, Handler
 from graph.streams.lease import Lease
 from graph.streams.reader import Reader
@@ -138,6 +139,33 @@ async def test_table_without_a_stream_says_what_turns_it_on(engine: str, fleet: 
     cure = re.escape("has no stream, so nobody is told of what is written to it: `tablegraph apply` turns it on")
     with closing(way_to(engine, service="dynamodbstreams")) as way, pytest.raises(StreamError, match=cure):
         await Source(fleet.graph, Client(way)).streams()
+
+
+async def test_tables_of_a_time_series_are_followed_those_to_come_from_their_beginning(
+    engine: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader_, "LOOK_SECS", 0.1)
+    sdl = """extend schema @table(name: "sensors", partitionKey: "id")
+      @table(name: "readings_{time:yyyyMM}", partitionKey: "sensor", sortKey: "time")
+    type Sensor @node(partition: "{number}", table: "sensors") { number: ID! }
+    type Reading @node(partition: "{sensor}", sort: "{time}", table: "readings_{time:yyyyMM}") {
+      sensor: ID!  time: DateTime! }"""
+    wanted = {("202601", "2026-01-02T00:00:00Z"), ("202602", "2026-02-01T00:00:00Z")}
+    served, both = await serve(sdl), asyncio.Event()
+    told: set[tuple[str, str]] = set()
+
+    async def keep(changes: Sequence[Change]) -> None:
+        told.update((change.key[0].rpartition("_")[2], str(change.key[1][1][1])) for change in changes)
+        if told >= wanted:
+            both.set()
+
+    def measured(time: str) -> Item:
+        return {"sensor": {"S": "one"}, "time": {"S": time}}
+
+    await served.put([measured("2026-01-01T00:00:00Z")])
+    async with reading(engine, served.graph, {"keep": keep}):
+        await served.put([measured("2026-01-02T00:00:00Z"), measured("2026-02-01T00:00:00Z")])
+        await both.wait()
 
 
 # --- kill -9 ------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from graph.errors import SubscriberTooSlow
 from graph.model import Model
@@ -81,6 +81,8 @@ class Hub:
         self._model = model
         self._most = most_waiting
         self._by_topic: dict[Topic, dict[Subscription, None]] = {}
+        self.places: dict[str, int] = {}
+        """By shard where its changes begin."""
         self.wanted = asyncio.Event()
         """Set while anybody waits for anything."""
 
@@ -103,6 +105,15 @@ class Hub:
         for topic in topics_of(self._model, change):
             found |= self._by_topic.get(topic, {})
         return found
+
+    def begin(self, places: Mapping[str, int]) -> None:
+        """Take note that changes behind these places will come."""
+        self.places |= places
+
+    def end(self, shards: Iterable[str]) -> None:
+        """Forget shards of which nothing more comes."""
+        for shard in shards:
+            self.places.pop(shard, None)
 
     def move(self, subscription: Subscription, topics: frozenset[Topic]) -> None:
         """Have a subscription wait for these topics and no others."""

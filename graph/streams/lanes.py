@@ -139,7 +139,11 @@ async def hand(name: str, handler: Handler, changes: Sequence[Change], figures: 
         try:
             await handler(changes)
             return
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise
+            # Anything else is the handler's own affair, also that something of its was cancelled.
             figures.failures += 1
             place = changes[0].place
             if attempt >= MOST_TRIES and not isinstance(error, PASSING):

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from graph.errors import GraphError, IteratorExpired, PlaceLost
 from graph.streams.change import Change, Handler, read_changes
@@ -29,13 +30,29 @@ PAST_SECS = 2
 """What was written so shortly before the first reader began is handed on: a change tells its time to the second."""
 
 
+class Listener(Protocol):
+    """Is told which shards are read: a Hub."""
+
+    def begin(self, places: Mapping[str, int]) -> None:
+        """Hear that changes behind these places will come."""
+
+    def end(self, shards: Iterable[str]) -> None:
+        """Hear that nothing more comes of these shards, and that their children have begun."""
+
+
 class Reader:
     """Reads the streams while it has the lease, and waits for the lease while it has not."""
 
     def __init__(
-        self, source: Source, lease: Lease, handlers: Mapping[str, Handler], poll_secs: float = POLL_SECS
+        self,
+        source: Source,
+        lease: Lease,
+        handlers: Mapping[str, Handler],
+        poll_secs: float = POLL_SECS,
+        listener: Listener | None = None,
     ) -> None:
         """Take the streams, the lease, and the handlers by their names, which the log uses."""
+        self._listener = listener
         self._source = source
         self._lease = lease
         self._handlers = handlers
@@ -252,18 +269,20 @@ class _Tenure:
             for gone in trimmed(shards, followed.progress):
                 if gone not in followed.readings:
                     self._lose(f"the shard {gone} is trimmed away")
-            followed.progress = pruned(shards, followed.now())
             now = [shard for shard in readable(shards, followed.progress) if shard.id not in followed.readings]
             for shard in now:
                 self._start(followed, shard)
+            known, followed.progress = followed.now().known, pruned(shards, followed.now())
+            over = known.keys() - followed.now().known.keys()
+            if self._reader._listener is not None and over:
+                self._reader._listener.end(sorted(over))
             if not followed.readings and followed.stream != stream:
                 # The one that was turned off is read to its end.
                 del self._followed[stream.table]
                 self._left[stream.table] = Progress(stream.arn)
                 self._changed.set()
-            # A shard has ended, and its children are not told yet.
-            has_ended = bool(pruned(shards, followed.now()).ended)
-            is_complete = is_complete and bool(followed.readings) and not has_ended
+            # One that has ended, and whose children are not told yet, is still to be gone on with.
+            is_complete = is_complete and bool(followed.readings) and not followed.progress.ended
         self._is_complete = is_complete and not self._changed.is_set()
         self._reader._moved.set()
 
@@ -280,6 +299,8 @@ class _Tenure:
 
     def _start(self, followed: _Followed, shard: Shard) -> None:
         position = followed.progress.positions.get(shard.id, BEGINNING)
+        if self._reader._listener is not None:
+            self._reader._listener.begin({shard.id: position})
         lanes = Lanes(self._reader._handlers, position, self._reader.figures)
         reading = followed.readings[shard.id] = _Reading(followed.stream, shard, lanes)
         reading.task = asyncio.create_task(self._read(followed, reading))
