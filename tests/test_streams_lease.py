@@ -8,11 +8,13 @@ from contextlib import suppress
 import pytest
 
 from graph.errors import PlaceLost
+from graph.loaders import Graph
 from graph.ours import STREAM
-from graph.streams.lease import OWNER
+from graph.streams.lease import OWNER, Lease, LeaseLost
 from graph.streams.replay import replay
+from graph.streams.shards import Progress
 from tests.clock import now, run
-from tests.fake_streams import FakeStreams, Log, Process, reading, running, told
+from tests.fake_streams import FIRST, MODEL, FakeStreams, Log, Process, reading, running, told
 
 # --- the lease ----------------------------------------------------------------------------------------------------
 
@@ -102,6 +104,30 @@ def test_reader_that_was_asleep_writes_no_checkpoint_once_another_reads() -> Non
     run(main())
 
     assert log.seen == [("a", 1)]
+
+
+def test_whoever_has_lost_the_lease_writes_nothing_any_more() -> None:
+    fake = FakeStreams()
+
+    async def main() -> None:
+        one, other = (Lease(Graph(MODEL, fake)) for _ in range(2))
+        await one.take()
+        await other.take()
+        await other.renew({"fleet": Progress("arn", {"shard": FIRST})})
+        (theirs,) = fake.items.values()
+
+        with pytest.raises(LeaseLost):
+            await one.renew({})
+        await one.give_up({})
+        assert list(fake.items.values()) == [theirs]
+
+        # Nor may what is left under way of an earlier hold be taken for that of a later one.
+        await other.give_up({"fleet": Progress("arn", {"shard": FIRST})})
+        assert await one.take() == {"fleet": Progress("arn", {"shard": FIRST})}
+        (mine,) = fake.items.values()
+        assert mine[OWNER] != theirs[OWNER]
+
+    run(main())
 
 
 def test_reader_that_reaches_nobody_stops_by_itself() -> None:
