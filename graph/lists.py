@@ -73,10 +73,14 @@ def _walk(operation: Operation, hops: Sequence[Relationship], node: Entity, wher
 
 
 def _hop(operation: Operation, hop: Relationship, node: Entity, where: Filter) -> Source:
+    known = known_of(hop, node)
+    return NOTHING if known is None else _source(operation, hop, where, known)
+
+
+def known_of(hop: Relationship, node: Entity) -> Mapping[Path, Any] | None:
+    """Say what all items behind a relationship of a node have; None where too little is known of the node."""
     known = {(hop.start, *path): node.at(path) for path in hop.needs}
-    if any(value is None or value is UNKNOWN for value in known.values()):
-        return NOTHING
-    return _source(operation, hop, where, known)
+    return None if any(value is None or value is UNKNOWN for value in known.values()) else known
 
 
 # --- finds --------------------------------------------------------------------------------------------------------
@@ -102,7 +106,7 @@ def _scan(operation: Operation, find: Find, where: Filter) -> Source:
 
 def _distinct(operation: Operation, find: Find, where: Filter, *, in_all: bool) -> Source:
     bound = bounds(where)
-    planned = _plan(find, where, {})
+    planned = plan_of(find, where, {})
     listed = [bound[argument.path].values for argument in find.arguments if argument.type.of and argument.path in bound]
     wanted = prod(len(values) for values in listed if values is not None) if in_all else 1
     sieve = _sieve(operation, find, where, planned)
@@ -117,7 +121,8 @@ def _place(pattern: Relationship | Find) -> str:
     return f"{'Query' if isinstance(pattern, Find) else pattern.source}.{pattern.name}"
 
 
-def _plan(pattern: Relationship | Find, where: Filter, known: Mapping[Path, Any]) -> Plan:
+def plan_of(pattern: Relationship | Find, where: Filter, known: Mapping[Path, Any]) -> Plan:
+    """Plan how a pattern is read. Raises InputError where the filter leaves the partition open."""
     planned = plan(pattern.accesses, bounds(where, known))
     if planned is not None:
         return planned
@@ -130,11 +135,11 @@ def _plan(pattern: Relationship | Find, where: Filter, known: Mapping[Path, Any]
 
 
 def _source(operation: Operation, pattern: Relationship | Find, where: Filter, known: Mapping[Path, Any]) -> Source:
-    planned = _plan(pattern, where, known)
+    planned = plan_of(pattern, where, known)
     place = _place(pattern)
     # A BatchGetItem shared with everybody else's keys is read as they all are: eventually consistent.
     if planned.names_items and not pattern.consistent:
-        return KeysSource(operation, planned.ranges, place, _keep(operation, without(where, planned.exact)))
+        return KeysSource(operation, planned.ranges, place, keep_where(operation, without(where, planned.exact)))
     sieve = _sieve(operation, pattern, where, planned)
     sources = [RangeSource(operation, one, place, sieve, pattern.consistent) for one in planned.ranges]
     return sources[0] if len(sources) == 1 else MergeSource(sources)
@@ -149,10 +154,11 @@ def _sieve(operation: Operation, pattern: Relationship | Find, where: Filter, pl
         condition, rest = push_down(rest, operation.model.items[pattern.item_types[0]], projection)
     near: Collection[Filter] = () if planned is None else planned.near
     is_sparse = condition is not None or any(part not in near for part in conjuncts(rest))
-    return Sieve(condition, _keep(operation, rest), is_sparse)
+    return Sieve(condition, keep_where(operation, rest), is_sparse)
 
 
-def _keep(operation: Operation, where: Filter) -> Keep | None:
+def keep_where(operation: Operation, where: Filter) -> Keep | None:
+    """Make what keeps the entries that a filter accepts; None for one that accepts all."""
     looked_at = frozenset(paths(where))
     if where == NO_FILTER:
         return None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from graph.collection import Companion, accompany_nodes
 from graph.cursor import Position, fingerprint, write_cursor
@@ -83,8 +84,7 @@ async def connection(
 
     Raises: PageError, CursorError, KeyValueError for the arguments; StoreError.
     """
-    source, identity = await _begin(operation, pattern, parent, asked)
-    name = fingerprint(*identity, asked.where, asked.descending, asked.in_all)
+    source, name = await _begin(operation, pattern, parent, asked)
     window_ = window(arguments, operation.limits, name, source)
     budget = _budget(operation, pattern)
     page = None
@@ -92,23 +92,45 @@ async def connection(
         page = await read_page(source, window_, budget=budget, descending=asked.descending, is_late=operation.is_late)
     entries = [] if page is None else page.entries
     edges = [Edge(name, entry.position, entry.entity, target(pattern.end, entry.entity)) for entry in entries]
-    if parent is not None and isinstance(pattern, Relationship):
-        _prime_inverses(operation, pattern, parent, edges)
-    loading = [_load_nodes(operation, edges, asked), _load_edges(operation, pattern, edges, asked)]
+    loading = _load(operation, pattern, parent, edges, asked)
     *_, total = await operation.together([*loading, _total(source, page, budget, asked)])
     return Connection(name, edges, page, total)
 
 
 async def _begin(
     operation: Operation, pattern: Relationship | Find, parent: Entity | None, asked: Asked
-) -> tuple[Source, tuple[object, ...]]:
-    """Make the list, and give what decides which list it is besides the filter and the order."""
+) -> tuple[Source, str]:
+    """Make the list, and name it."""
     if isinstance(pattern, Find):
-        return find_list(operation, pattern, asked.where, in_all=asked.in_all), ("Query", pattern.name)
+        source = find_list(operation, pattern, asked.where, in_all=asked.in_all)
+        return source, _name(("Query", pattern.name), asked)
     assert parent is not None
     node = await knowing(operation, pattern, parent)
-    identity = (pattern.source, pattern.name, *(node.at(path) for path in pattern.needs))
-    return relationship_list(operation, pattern, node, asked.where), identity
+    return relationship_list(operation, pattern, node, asked.where), connection_name(pattern, node, asked)
+
+
+def connection_name(pattern: Relationship, node: Entity, asked: Asked) -> str:
+    """Name the list behind a relationship of a node of which enough is known."""
+    return _name((pattern.source, pattern.name, *(node.at(path) for path in pattern.needs)), asked)
+
+
+def _name(identity: tuple[object, ...], asked: Asked) -> str:
+    return fingerprint(*identity, asked.where, asked.descending, asked.in_all)
+
+
+async def load_edges(
+    operation: Operation, pattern: Relationship, parent: Entity, edges: list[Edge], asked: Asked
+) -> None:
+    """Load what is selected of edges that are known already, and of their nodes."""
+    await operation.together(_load(operation, pattern, parent, edges, asked))
+
+
+def _load(
+    operation: Operation, pattern: Relationship | Find, parent: Entity | None, edges: list[Edge], asked: Asked
+) -> list[Coroutine[Any, Any, Any]]:
+    if parent is not None and isinstance(pattern, Relationship):
+        _prime_inverses(operation, pattern, parent, edges)
+    return [_load_nodes(operation, edges, asked), _load_edges(operation, pattern, edges, asked)]
 
 
 def _budget(operation: Operation, pattern: Relationship | Find) -> int:

@@ -18,7 +18,7 @@ from graphql import (
 from graphql.execution.values import VariableValues
 
 from graph.model import Model
-from resolvers.plan.document import Surveyed, survey
+from resolvers.plan.document import Collector, Fields, Surveyed, survey
 from resolvers.plan.plan import Plan
 
 DOCUMENTS_CACHED = 1000
@@ -37,6 +37,10 @@ class Prepared:
         """Whether plans serve it."""
         self._surveyed = surveyed
         self._plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
+
+    def root(self, schema: GraphQLSchema, variables: VariableValues) -> Fields:
+        """Collect the root fields for these variables."""
+        return Collector(schema, self._surveyed, variables).root()
 
     def plan(self, schema: GraphQLSchema, model: Model, variables: VariableValues) -> Plan | None:
         """Give the plan for these variables; None where one that decides what is selected does not say."""

@@ -35,7 +35,12 @@ class Response(NamedTuple):
 
 
 class Events(Protocol):
-    """The answers of an operation that goes on, a subscription or a live query: GraphQL responses, to be closed."""
+    """The answers of an operation that goes on, a subscription or a live query: GraphQL responses, to be closed.
+
+    Who waits for one is not to be cancelled unless it is closed then.
+
+    Raises: StreamError where it cannot go on: a client may subscribe again, after the last cursor that came.
+    """
 
     def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
         """Give each response when there is one."""

@@ -20,6 +20,7 @@ ERROR_CODES: Mapping[str, str] = {
     "GRAPHQL_PARSE_FAILED": "The document is not GraphQL.",
     "GRAPHQL_VALIDATION_FAILED": "The document does not fit the schema.",
     "OPERATION_NAME_REQUIRED": "The document holds several operations, and `operationName` chooses none.",
+    "SUBSCRIPTION_TRANSPORT": "A subscription was sent by a transport that brings one answer alone.",
     "OPERATION_NOT_FOUND": "The document holds no operation of this name.",
     "BAD_USER_INPUT": "A variable or an argument does not fit its type.",
     "BAD_VALUE": "A field's value does not fit its type in GraphQL: null where it is required, or out of range.",
@@ -32,7 +33,7 @@ log = logging.getLogger(__name__)
 
 def refuse(errors: list[GraphQLError]) -> Response:
     """Answer for what could not be executed."""
-    return Response({"errors": [error.formatted for error in errors]}, "refused")
+    return Response({"errors": [format_error(error, refused=True) for error in errors]}, "refused")
 
 
 def respond(result: ExecutionResult, operation: Operation, *, cost: bool) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Literal
+from typing import Any, Literal
 
 import strawberry
 from graphql import (
@@ -23,11 +23,14 @@ from strawberry.schema.config import StrawberryConfig
 from graph.loaders import Graph, Operation
 from graph.model import Model
 from graph.requests import DescribeTable
+from graph.streams.hub import Hub
 from resolvers import incremental
 from resolvers.documents import Documents, Prepared
-from resolvers.operation import Request, Response
+from resolvers.events import Root, follow
+from resolvers.operation import Events, Request, Response
 from resolvers.responses import refuse, respond
 from resolvers.scalars import SCALAR_MAP
+from resolvers.subscription import Told
 from resolvers.transaction import TransactionExecutor, is_transaction, transaction_directive
 from resolvers.types import TypeBuilder
 
@@ -46,6 +49,7 @@ def build_schema(model: Model, *, mutations: bool = True) -> strawberry.Schema:
     return strawberry.Schema(
         types.query(),
         types.mutation() if mutations else None,
+        types.subscription(),
         types=types.all_types(),
         directives=[transaction_directive] if mutations else [],
         config=config,
@@ -68,8 +72,10 @@ class Api:
         introspection: bool = True,
         mutations: bool = True,
         executor: Executor = "plan",
+        hub: Hub | None = None,
     ) -> None:
         self._graph = graph
+        self._hub = hub
         self._has_plans = executor == "plan"
         self._timeout_secs = timeout_secs
         self._strawberry = build_schema(graph.model, mutations=mutations)
@@ -103,6 +109,14 @@ class Api:
         if isinstance(prepared, list):
             return refuse(prepared)
         kind = prepared.definition.operation
+        if kind is OperationType.SUBSCRIPTION:
+            error = GraphQLError(
+                "a subscription goes on, and this transport brings one answer alone: send it over a WebSocket "
+                "(graphql-transport-ws), or with `Accept: text/event-stream`",
+                prepared.definition,
+                extensions={"code": "SUBSCRIPTION_TRANSPORT"},
+            )
+            return refuse([error])
         if kind is not OperationType.QUERY and not request.mutations_allowed:
             error = GraphQLError(
                 f"a {kind.value} was sent by GET, which only reads: send it by POST",
@@ -124,6 +138,33 @@ class Api:
             await operation.close()
         return respond(result, operation, cost=request.cost)
 
+    async def open(self, request: Request) -> Response | Events:
+        """Begin an operation that may go on: a subscription gives events, all else, and what is refused, a response."""
+        prepared = self._documents.prepare(request.query, request.operation_name)
+        if isinstance(prepared, list) or prepared.definition.operation is not OperationType.SUBSCRIPTION:
+            return await self.execute(request)
+        variables = self._variables(prepared, request)
+        if isinstance(variables, list):
+            return refuse(variables)
+        try:
+            root = Root(self.model, self._schema, prepared, variables)
+        except GraphQLError as error:
+            return refuse([error])
+
+        def begin() -> Operation:
+            # Read consistently: an event must not be older than the write that it tells of.
+            return self._graph.operation(timeout_secs=self._timeout_secs, report_capacity=request.cost, consistent=True)
+
+        async def execute(operation: Operation, told: Told | GraphQLError) -> dict[str, Any]:
+            if isinstance(told, GraphQLError):
+                result = ExecutionResult(None, [told])
+            else:
+                result = await self._executed(prepared, request, operation, told)
+            return respond(result, operation, cost=request.cost).body
+
+        found = await follow(self._hub, root, begin, execute)
+        return refuse([found]) if isinstance(found, GraphQLError) else found
+
     async def _run(self, prepared: Prepared, request: Request, operation: Operation) -> ExecutionResult:
         if self._has_plans and prepared.is_plain:
             variables = self._variables(prepared, request)
@@ -131,9 +172,16 @@ class Api:
                 return ExecutionResult(None, variables)
             if (plan := prepared.plan(self._schema, self.model, variables)) is not None:
                 return await plan.execute(operation, variables)
+        return await self._executed(prepared, request, operation)
+
+    async def _executed(
+        self, prepared: Prepared, request: Request, operation: Operation, root: object = None
+    ) -> ExecutionResult:
+        """Execute an operation field by field."""
         result = experimental_execute_incrementally(
             self._schema,
             prepared.document,
+            root,
             context_value=operation,
             variable_values=dict(request.variables or {}),
             operation_name=request.operation_name,

@@ -24,6 +24,7 @@ from resolvers.mutation import MutationBuilder
 from resolvers.node import needs_of
 from resolvers.scalars import SCALAR_TYPES, enum_class
 from resolvers.selection import Selection
+from resolvers.subscription import SubscriptionBuilder
 
 
 class TypeBuilder:
@@ -33,6 +34,8 @@ class TypeBuilder:
         self._model = model
         self._classes: dict[str, Any] = dict(SCALAR_TYPES)
         self._inputs = InputBuilder(model, self._classes)
+        self._edges: dict[tuple[str, str], Any] = {}
+        """The edge type of each connection, by the type and the field that have it."""
         self._page_info = self._object(
             "PageInfo",
             [
@@ -218,7 +221,7 @@ class TypeBuilder:
     def _connection(self, source: str, field: str, target_name: str, edge_fields: list[StrawberryField]) -> Any:
         name = f"{source}{field[:1].upper()}{field[1:]}"
         target = self._classes[target_name]
-        edge = self._object(
+        edge = self._edges[source, field] = self._object(
             f"{name}Edge",
             [
                 value_field(
@@ -294,6 +297,12 @@ class TypeBuilder:
         """Make the Mutation type: what can be written of every type with items."""
         builder = MutationBuilder(self._model, self._classes, self._inputs, self._object)
         return self._object("Mutation", builder.fields(), "What can be written.")
+
+    def subscription(self) -> Any:
+        """Make the Subscription type: what can be followed; None where that is nothing."""
+        builder = SubscriptionBuilder(self._model, self._classes, self._inputs, self._object, self._edges)
+        fields = builder.fields()
+        return self._object("Subscription", fields, "What can be followed.") if fields else None
 
     def all_types(self) -> list[Any]:
         """List the types that the root may not reach by itself."""

@@ -50,12 +50,12 @@ def _topics(model: Model, change: Change) -> Iterator[Topic]:
         if entity is not None:
             yield of_type(entity.type.name)
         for index in table.ways:
-            partition = _partition(index, item)
+            partition = partition_of(index, item)
             if partition is not None:
                 yield of_partition(name, index.name, partition)
 
 
-def _partition(index: Index, item: Item) -> KeyAttributes | None:
+def partition_of(index: Index, item: Item) -> KeyAttributes | None:
     """Give the partition key that an item has in an index, None where it is not in it."""
     if any(name not in item or "B" in item[name] for name in index.key_attributes):
         return None

@@ -94,6 +94,7 @@ def _generate(declared: Declarations) -> Iterator[tuple[str, str, Node]]:
                 of = f"lists of {leaf}" if kind else leaf
                 yield f"{leaf}{kind}Filter", f"the filter of {of}", field.node
     yield from _generate_writes(declared)
+    yield from _generate_changes(declared)
 
 
 def _generate_writes(declared: Declarations) -> Iterator[tuple[str, str, Node]]:
@@ -112,6 +113,16 @@ def _generate_writes(declared: Declarations) -> Iterator[tuple[str, str, Node]]:
         if declared.possible(several):
             for name, meaning in NAMING.items():
                 yield name.format(several), meaning.format(several), declared.nodes[several]
+
+
+def _generate_changes(declared: Declarations) -> Iterator[tuple[str, str, Node]]:
+    for type_ in declared.items.values():
+        if type_.is_node:
+            yield f"{type_.name}Change", f"a change of `{type_.name}`", type_.node
+            for field in type_.fields.values():
+                if field.is_relationship and field.type.of is not None:
+                    name = f"{type_.name}{field.name[:1].upper()}{field.name[1:]}Change"
+                    yield name, f"a change of an edge of `{type_.name}.{field.name}`", field.node
 
 
 def _check_roots(declared: Declarations, report: Report) -> None:

@@ -117,6 +117,7 @@ DIRECTIVE_NAMES = (
 RESERVED_TYPES = {
     "Node": "Relay's interface of everything that has a global id",
     "PageInfo": "Relay's type of what lies around a page",
+    "ChangeKind": "the enum of what became of a node or an edge",
     "Match": "the enum of the `match` argument",
     **dict.fromkeys(SCALAR_NAMES, "a scalar"),
 }

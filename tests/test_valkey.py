@@ -1,0 +1,276 @@
+"""The broker on a real server: every process gets every change, in order and once, also when the server goes away."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from graph.errors import PlaceLost, StreamError, Unavailable
+from graph.requests import Item
+from graph.streams.change import Change, Place
+from graph.streams.hub import Hub, Subscription
+from graph.streams.places import Replay
+from graph.streams.topics import of_type
+from resolvers.sdl import compile_model
+from server import valkey
+from server.valkey import Broker
+from tests.conftest import BANANAS
+
+SERVER = shutil.which("valkey-server") or shutil.which("redis-server")
+MODEL = compile_model(BANANAS.read_text(), table="t")
+CONTAINERS = [of_type("Container")]
+BIG = 10**22
+"""DynamoDB's sequence numbers are larger than any integer of JSON."""
+
+pytestmark = pytest.mark.skipif(SERVER is None, reason="neither valkey-server nor redis-server is on PATH")
+
+
+def change(number: int, shard: str = "a") -> Change:
+    key = (("objectId", "CONTAINER_1"), ("relatedObjectId", "CONTAINER_1"))
+    item: Item = {name: {"S": value} for name, value in key}
+    before = {**item, "Operator": {"S": "before"}}
+    return Change(("t", key), before, item, Place(shard, BIG + number), 1.5)
+
+
+class Server:
+    """A server of its own, which may be killed and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self._socket = folder / "s"
+        self.url = f"unix://{self._socket}"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        assert SERVER is not None
+        options = ["--port", "0", "--unixsocket", str(self._socket), "--save", "", "--dir", str(self._socket.parent)]
+        self._process = subprocess.Popen([SERVER, *options], stdout=subprocess.PIPE)
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if b"eady to accept connections" in line:
+                return
+        raise AssertionError("the server did not start")
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+@pytest.fixture
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    # The path of a socket may have 107 characters.
+    server = Server(tmp_path_factory.mktemp("v"))
+    server.start()
+    yield server
+    server.kill()
+
+
+@dataclass
+class Process:
+    """What one process has."""
+
+    hub: Hub
+    broker: Broker
+
+    async def follow(self, after: dict[str, int] | None = None) -> Subscription:
+        return await self.hub.follow(CONTAINERS, after)
+
+
+class Processes:
+    """Makes processes, and ends them."""
+
+    def __init__(self, url: str, stack: AsyncExitStack) -> None:
+        self._url = url
+        self._stack = stack
+
+    async def __call__(self, replay: Replay | None = None) -> Process:
+        async def ready() -> None:
+            await process.broker.ready()
+
+        hub = Hub(MODEL, replay=replay, ready=ready)
+        process = Process(hub, Broker(hub, self._url))
+        await self._stack.enter_async_context(process.broker.running())
+        return process
+
+
+@pytest.fixture
+async def processes(server: Server) -> AsyncIterator[Processes]:
+    async with AsyncExitStack() as stack:
+        yield Processes(server.url, stack)
+
+
+async def taken(subscription: Subscription, count: int) -> list[int]:
+    async with asyncio.timeout(30):
+        return [(await anext(subscription)).place.sequence - BIG for _ in range(count)]
+
+
+async def test_change_reaches_every_process_as_it_was(processes: Processes) -> None:
+    reader, other = await processes(), await processes()
+    subscriptions = [await one.follow() for one in (reader, other)]
+
+    await reader.broker.publish([change(1), change(2)])
+
+    for subscription in subscriptions:
+        async with asyncio.timeout(30):
+            assert [await anext(subscription), await anext(subscription)] == [change(1), change(2)]
+        assert subscription.places == {"a": BIG + 2}
+
+
+async def test_reader_that_begins_again_in_another_process_tells_nothing_twice(processes: Processes) -> None:
+    first, second, third = [await processes() for _ in range(3)]
+    subscription = await third.follow()
+    first.broker.begin({"a": 0})
+    await first.broker.publish([change(1), change(2), change(3)])
+
+    # Its checkpoint was behind.
+    second.broker.begin({"a": BIG + 1})
+    await second.broker.publish([change(2), change(3), change(4)])
+
+    assert await taken(subscription, 4) == [1, 2, 3, 4]
+    assert subscription.places == {"a": BIG + 4}
+
+
+async def test_process_that_comes_later_knows_how_far_all_are(processes: Processes) -> None:
+    reader = await processes()
+    reader.broker.begin({"a": 0, "b": -1000, "done": 0})
+    await reader.broker.publish([change(7)])
+    reader.broker.end(["done"])
+    await reader.broker.publish([])
+
+    late = await processes()
+    subscription = await late.follow()
+    await reader.broker.publish([change(1, "c")])
+    await taken(subscription, 1)
+
+    assert subscription.places == {"a": BIG + 7, "b": -1000, "c": BIG + 1}
+
+
+async def test_subscriber_goes_on_in_another_process(processes: Processes) -> None:
+    asked: list[Any] = []
+
+    async def replay(places: Any) -> AsyncIterator[Change]:
+        asked.append(places)
+        for one in (change(2), change(3)):
+            yield one
+
+    reader = await processes()
+    reader.broker.begin({"a": 0})
+    subscription = await reader.follow()
+    await reader.broker.publish([change(1), change(2), change(3)])
+    await taken(subscription, 1)
+
+    late = await processes(replay)
+    again = await late.follow(dict(subscription.places))
+    await reader.broker.publish([change(4)])
+
+    assert await taken(again, 3) == [2, 3, 4]
+    assert asked == [{"a": BIG + 1}]
+
+
+async def test_process_reads_only_while_it_has_subscribers(processes: Processes) -> None:
+    reader, other = await processes(), await processes()
+    reader.broker.begin({"a": 0})
+    await reader.broker.publish([])
+    first = await other.follow()
+    reading = other.broker._reading
+    assert reading is not None
+    first.close()
+    await asyncio.wait([reading], timeout=30)
+    await reader.broker.publish([change(1)])
+
+    assert reading.done()
+    assert dict(other.hub.places) == {"a": 0}
+
+    second = await other.follow()
+    await reader.broker.publish([change(2)])
+
+    assert await taken(second, 1) == [2]
+    # What went past meanwhile is not taken for remembered.
+    with pytest.raises(PlaceLost):
+        await other.follow({"a": 0})
+
+
+async def test_outage_ends_subscriptions_and_they_go_on_behind_their_cursors(
+    processes: Processes, server: Server
+) -> None:
+    stream = [change(number) for number in range(1, 6)]
+
+    async def replay(places: Any) -> AsyncIterator[Change]:
+        for one in stream:
+            if one.place.sequence > places.get("a", 0):
+                yield one
+
+    reader, other = await processes(), await processes(replay)
+    reader.broker.begin({"a": 0})
+    subscription = await other.follow()
+    await reader.broker.publish(stream[:2])
+    assert await taken(subscription, 2) == [1, 2]
+
+    server.kill()
+
+    async with asyncio.timeout(30):
+        with pytest.raises(StreamError, match="the broker is away"):
+            await anext(subscription)
+    with pytest.raises(StreamError, match="the broker is away"):
+        await other.follow(dict(subscription.places))
+    with pytest.raises(Unavailable):
+        await reader.broker.publish(stream[2:3])
+
+    server.start()
+    again = await other.follow(dict(subscription.places))
+    # The handler failed, so the reader tells it again.
+    await reader.broker.publish(stream[2:3])
+    await reader.broker.publish(stream[3:])
+
+    assert await taken(again, 3) == [3, 4, 5]
+
+
+async def test_who_reads_too_slowly_is_told_so(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(valkey, "MOST_AT_ONCE", 1)
+    reader, other = await processes(), await processes()
+    await reader.broker.publish([change(1)])
+    subscription = await other.follow()
+    await reader.broker.publish([change(2)])
+    await taken(subscription, 1)
+    client = reader.broker._client
+
+    # More than are kept come at once.
+    async with client.pipeline(transaction=True) as transaction:
+        transaction.delete(reader.broker._changes)
+        for number in (8, 9):
+            content = orjson.dumps({"changes": [valkey._write(change(number))]})
+            transaction.xadd(reader.broker._changes, {"e": content})
+        await transaction.execute()
+
+    async with asyncio.timeout(30):
+        with pytest.raises(StreamError, match="faster than they are read"):
+            await anext(subscription)
+
+
+async def test_changes_of_many_writers_come_in_the_order_of_each(processes: Processes) -> None:
+    readers = [await processes() for _ in range(3)]
+    follower = await processes()
+    subscription = await follower.follow()
+
+    async def write(reader: Process, shard: str) -> None:
+        for number in range(1, 41):
+            await reader.broker.publish([change(number, shard)])
+
+    await asyncio.gather(*(write(reader, shard) for reader, shard in zip(readers, "abc", strict=True)))
+
+    found: dict[str, list[int]] = {}
+    async with asyncio.timeout(30):
+        for _ in range(120):
+            place = (await anext(subscription)).place
+            found.setdefault(place.shard, []).append(place.sequence - BIG)
+    assert found == {shard: list(range(1, 41)) for shard in "abc"}
