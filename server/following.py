@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from server.transports import Way
 if TYPE_CHECKING:
     from graph.streams.reader import Reader
     from graph.streams.source import Source
+    from server.valkey import Broker
 
 logger = logging.getLogger(__name__)
 
@@ -33,9 +34,11 @@ LINGER_SECS = 10.0
 STALE_SECS = 300.0
 """Subscribers want nothing that is older; one with a cursor gets it from there."""
 AGAIN_SECS = 1.0
+READY_SECS = 10.0
+"""How long a subscriber waits for the reader: another process may have just died that had the lease."""
 
 
-def handlers_of(model: Model, graph: Graph, settings: Settings, hub: Hub | None) -> dict[str, Handler]:
+def handlers_of(model: Model, graph: Graph, settings: Settings, hub: Hub | Broker | None) -> dict[str, Handler]:
     """List who is handed every change, by the names that the log uses.
 
     All but the subscriptions want every change at all times. Under AWS Lambda there is no hub.
@@ -48,7 +51,10 @@ class Following:
 
     def __init__(self, model: Model, transport: Way, opened: Callable[[], Way], settings: Settings) -> None:
         """Take the way to the tables, and what opens the one to their streams."""
-        self.hub = Hub(model)
+        self.hub = Hub(model, replay=self.replay, ready=self.ready)
+        self._broker: Broker | None = None
+        self._made = asyncio.Event()
+        """Set once there is a reader."""
         self._model = model
         self._transport = transport
         self._opened = opened
@@ -62,15 +68,43 @@ class Following:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Follow in the background, and give the lease up at the end."""
-        task = asyncio.create_task(self._run())
+        async with AsyncExitStack() as stack:
+            if self._settings.broker != "memory":
+                # Imported only where there is one: its client is an extra.
+                from server.valkey import Broker
+
+                self._broker = Broker(self.hub, self._settings.broker)
+                await stack.enter_async_context(self._broker.running())
+            task = asyncio.create_task(self._run())
+            try:
+                yield
+            finally:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+                self.hub.close()
+                if self._streams is not None:
+                    self._streams.close()
+
+    async def ready(self) -> None:
+        """Wait until changes come to the hub. Raises StreamError where they do not."""
+        if self._broker is not None:
+            await self._broker.ready()
+            return
+        if self._settings.stream == "off":
+            raise StreamError("the streams are not read: expected a server with `--stream auto` or `--stream on`")
         try:
-            yield
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
-            if self._streams is not None:
-                self._streams.close()
+            async with asyncio.timeout(READY_SECS):
+                await self._made.wait()
+                assert self._reader is not None
+                await self._reader.following()
+        except TimeoutError:
+            reason = self._problem or (self._reader.problem if self._reader else None)
+            raise StreamError(
+                reason
+                or "another process reads the streams, and keeps what it reads to itself: subscribe there, or have all "
+                "processes share it by `--broker redis://HOST:PORT/0`"
+            ) from None
 
     def figures(self) -> dict[str, Any]:
         """Tell whether this process reads, how many seconds it lags behind, and what has happened so far."""
@@ -119,7 +153,8 @@ class Following:
     async def _follow(self) -> None:
         """Follow once: for ever, or as long as there are subscribers."""
         is_for_subscribers = self._handlers.keys() <= {SUBSCRIPTIONS}
-        is_at_times = is_for_subscribers and self._settings.stream == "auto"
+        # Whether any process of those that share a broker has subscribers, this one does not know.
+        is_at_times = is_for_subscribers and self._settings.stream == "auto" and self._broker is None
         if is_at_times:
             await self.hub.wanted.wait()
         from graph.streams.lease import Lease
@@ -128,7 +163,9 @@ class Following:
         if self._reader is None:
             poll_secs = self._settings.stream_poll_ms / 1000
             lease = Lease(self._graph, **({"forget_after_secs": STALE_SECS} if is_for_subscribers else {}))
-            self._reader = Reader(await self._source(), lease, self._handlers, poll_secs, self.hub)
+            listener = self._broker or self.hub
+            self._reader = Reader(await self._source(), lease, self._handlers, poll_secs, listener)
+            self._made.set()
         self._is_unwanted = False
         reading = asyncio.create_task(self._reader.run(forgets=lambda: self._is_unwanted))
         try:
@@ -141,10 +178,11 @@ class Following:
             reading.cancel()
             with suppress(asyncio.CancelledError):
                 await reading
+            self.hub.pause()
 
     @cached_property
     def _handlers(self) -> dict[str, Handler]:
-        return handlers_of(self._model, self._graph, self._settings, self.hub)
+        return handlers_of(self._model, self._graph, self._settings, self._broker or self.hub)
 
     @cached_property
     def _graph(self) -> Graph:

@@ -43,14 +43,15 @@ def run(model: Model, transport: Way, opened: Callable[..., Way], settings: Sett
     # A graph of its own: the slots of a client belong to one event loop, and that of the server begins only now.
     graph = graph_of(model, transport, settings)
     settings = replace(settings, title=settings.title or next(iter(model.tables)))
+    following = Following(model, transport, partial(opened, service="dynamodbstreams"), settings)
     api = Api(
         graph,
         timeout_secs=settings.operation_timeout_secs,
         introspection=settings.introspection,
         mutations=settings.mutations,
         executor=settings.executor,
+        hub=following.hub,
     )
-    following = Following(model, transport, partial(opened, service="dynamodbstreams"), settings)
     try:
         return serve(build_app(api, settings, tabs, following=following), settings)
     finally:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -82,6 +83,15 @@ def _url(text: str) -> str:
     if not usable:
         raise ValueError("a URL like http://localhost:8000")
     return text
+
+
+def _broker(text: str) -> str:
+    is_url = urlsplit(text).scheme in ("redis", "rediss", "unix")
+    if not is_url and text.lower() != "memory":
+        raise ValueError("memory, or the URL of a Valkey or Redis server like redis://localhost:6379/0")
+    if is_url and find_spec("redis") is None:
+        raise ValueError("memory, for the client of Redis is not installed: pip install 'tablegraph[broker]'")
+    return text if is_url else "memory"
 
 
 def _about(doc: str, read: Reader = _text) -> Mapping[str, Any]:
@@ -174,6 +184,13 @@ class Settings:
         default=200,
         metadata=_about(
             "Time between two reads of a shard of a stream, in milliseconds; DynamoDB takes five a second.", _whole(1)
+        ),
+    )
+    broker: str = field(
+        default="memory",
+        metadata=_about(
+            "What changes come by: memory, for one process, or a Valkey or Redis server that several share.",
+            _broker,
         ),
     )
     cost: Literal["header", "always", "never"] = field(

@@ -233,6 +233,25 @@ async def test_second_from_which_a_reader_begins_anew_is_a_gap_for_those_who_wai
         await hub.follow(CONTAINERS, {"a": 5})
 
 
+async def test_who_subscribes_while_nobody_reads_begins_where_the_reader_does() -> None:
+    hub = Hub(MODEL)
+    hub.begin({"a": 0, "b": 0})
+    await hub.publish([change(5), change(6, shard="b")])
+
+    hub.pause()
+    subscription = hub.subscribe(CONTAINERS)
+    hub.begin({"a": -1000})
+    await hub.publish([change(9)])
+    hub.begin({"b": 8})
+    await hub.publish([change(9, shard="b")])
+
+    assert await taken(subscription, 2) == [Place("a", 9), Place("b", 9)]
+    # From here on it would miss something.
+    hub.begin({"a": 20})
+    with pytest.raises(StreamError):
+        await anext(subscription)
+
+
 async def test_subscriber_who_has_to_wait_for_the_reader_goes_back_behind_where_it_began() -> None:
     asked: list[Places] = []
     hub: Hub

@@ -19,6 +19,8 @@ MOST_WAITING = 1_000
 OVERLAP_SECS = 3600.0
 """A reader is less far behind what was read of the stream for one subscriber."""
 
+GONE_PAST = "changes went past this server: subscribe again, after the last cursor that came"
+
 Ready = Callable[[], Awaitable[None]]
 """Waits until changes come. Raises StreamError where they do not."""
 
@@ -152,8 +154,11 @@ class Hub:
         self._replay = replay
         self._ready = ready
         self._recent = recent or Recent()
-        self._all: dict[Subscription, bool] = {}
-        """Whether they miss something where a change goes past."""
+        self._all: dict[Subscription, set[str]] = {}
+        """By subscription the shards that nobody has read since: what went past there is none of its business."""
+        self._coming = 0
+        """How many wait until changes come."""
+        self._is_fed = False
         self._by_topic: dict[Topic, dict[Subscription, None]] = {}
         self._places: dict[str, int] = {}
         self._last: dict[str, int] = {}
@@ -173,16 +178,21 @@ class Hub:
 
         Where others have followed the stream meanwhile, or nobody has, all subscriptions end, to be resumed by cursors.
         """
-        has_gap = False
+        self._is_fed = True
         for shard, place in places.items():
             known = self._places.get(shard)
             is_gap = known is not None and (place != known if place < 0 else place > max(known, BEGINNING))
             if known is None or is_gap:
                 self._places[shard] = place
                 self._recent.begin(shard, place)
-            has_gap = has_gap or is_gap
-        if has_gap:
-            self.fail(StreamError("changes went past this server: subscribe again, after the last cursor that came"))
+            for subscription, unread in self._all.items():
+                if is_gap and shard not in unread:
+                    subscription.fail(StreamError(GONE_PAST))
+                unread.discard(shard)
+
+    def pause(self) -> None:
+        """Take note that no changes come until somebody begins: who subscribes meanwhile begins then."""
+        self._is_fed = False
 
     def end(self, shards: Iterable[str]) -> None:
         """Forget shards that are done with, once those that follow on them have begun."""
@@ -205,10 +215,9 @@ class Hub:
                     subscription.offer(change, places)
 
     def fail(self, error: GraphError) -> None:
-        """End all subscriptions with an error, but for those that have yet to begin."""
-        for subscription, has_begun in self._all.items():
-            if has_begun:
-                subscription.fail(error)
+        """End all subscriptions with an error."""
+        for subscription in self._all:
+            subscription.fail(error)
 
     def close(self) -> None:
         """End all subscriptions."""
@@ -218,31 +227,39 @@ class Hub:
     # --- who reads from it ---
 
     def subscribe(self, topics: Iterable[Topic]) -> Subscription:
-        """Begin to collect the changes of some topics."""
+        """Begin to collect the changes of some topics, those that come."""
         subscription = Subscription(self, self._most)
-        self._all[subscription] = True
+        self._all[subscription] = set() if self._is_fed else set(self._places)
         self.wanted.set()
         subscription.join(topics)
         return subscription
 
     async def follow(self, topics: Iterable[Topic], after: Places | None = None) -> Subscription:
-        """Begin to collect the changes of some topics, once changes come: from now on, or all behind some places.
+        """Begin to collect the changes of some topics, once changes come: from then on, or all behind some places.
 
         Cost:   nothing while the last changes are remembered here, else what came since is read from the stream.
         Raises: StreamError where no changes come; PlaceLost.
         """
-        subscription = self.subscribe(topics)
-        self._all[subscription] = False
+        self._coming += 1
+        self.wanted.set()
         try:
             if self._ready is not None:
                 await self._ready()
-            if after is not None:
+            subscription = self.subscribe(topics)
+        finally:
+            self._coming -= 1
+            self._rest()
+        if after is not None:
+            try:
                 subscription.go_back(after)
-        except BaseException:
-            subscription.close()
-            raise
-        self._all[subscription] = True
+            except PlaceLost:
+                subscription.close()
+                raise
         return subscription
+
+    def _rest(self) -> None:
+        if not self._all and not self._coming:
+            self.wanted.clear()
 
     def part(self, subscription: Subscription) -> None:
         """Hand nothing more to a subscription: its topics remain, for what it has yet to be read."""
@@ -251,8 +268,7 @@ class Hub:
             self.leave(subscription, topics)
             subscription.topics = topics
             del self._all[subscription]
-            if not self._all:
-                self.wanted.clear()
+            self._rest()
 
     def behind(self, places: Places) -> AsyncIterator[Change]:
         """Give all changes behind some places. Raises PlaceLost."""

@@ -97,6 +97,12 @@ class Reader:
         """Tell by shard up to where a handler is, or all of them: what `replay` takes to go on there."""
         return {} if self._tenure is None else self._tenure.places(handler)
 
+    async def following(self) -> None:
+        """Wait until this process reads all that is written from then on."""
+        while self._tenure is None or not self._tenure.is_following:
+            self._moved.clear()
+            await self._moved.wait()
+
     async def caught_up(self) -> None:
         """Wait until everything is handled that had been written when this was called, as far as the streams tell."""
         asked = asyncio.get_running_loop().time()
@@ -163,7 +169,7 @@ class _Tenure:
         """What is known of streams that have not been looked at yet."""
         self._followed: dict[str, _Followed] = {}
         self._changed = asyncio.Event()
-        self._is_complete = False
+        self._is_complete = self._has_looked = False
         self._last_lag = 0.0
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -203,6 +209,11 @@ class _Tenure:
         elif self.is_past(-1.0):
             self._last_lag = 0.0
         return self._last_lag
+
+    @property
+    def is_following(self) -> bool:
+        """Say whether what is written from now on is read: the shards are known, and those begun anew have an end."""
+        return self._has_looked and not any(followed.fresh for followed in self._followed.values())
 
     def is_past(self, moment: float) -> bool:
         """Say whether all shards had nothing new after a moment, nor after the handlers were done."""
@@ -284,6 +295,7 @@ class _Tenure:
             # One that has ended, and whose children are not told yet, is still to be gone on with.
             is_complete = is_complete and bool(followed.readings) and not followed.progress.ended
         self._is_complete = is_complete and not self._changed.is_set()
+        self._has_looked = True
         self._reader._moved.set()
 
     def _begin(self, stream: Stream) -> _Followed:
