@@ -113,11 +113,11 @@ class Running:
 
 
 @asynccontextmanager
-async def running(api: CountingApi, **settings: Any) -> AsyncIterator[Running]:
-    """Serve the API on a free port."""
+async def running(api: CountingApi, port: int = 0, **settings: Any) -> AsyncIterator[Running]:
+    """Serve the API on a port, a free one unless told."""
     chosen = Settings(**settings)
     # Connections are taken from here on, whenever the server begins to accept them.
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.1", port)) as listener:
         server = Running(build_app(api, chosen), chosen, listener)
         try:
             async with asyncio.timeout(30):
