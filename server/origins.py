@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from server.view import Refusal
+from server import view
 
 
 def check_origin(headers: Mapping[bytes, bytes], allowed: str) -> None:
@@ -25,12 +25,7 @@ def check_origin(headers: Mapping[bytes, bytes], allowed: str) -> None:
     site = _without_default_port(origin.partition("://")[2])
     if site and site in [_without_default_port(host.partition(",")[0].strip().lower()) for host in hosts]:
         return
-    raise Refusal(
-        403,
-        "ORIGIN_NOT_ALLOWED",
-        f"Expected a page of {hosts[0] or 'this host'} to open the WebSocket, got one of {origin}; name that origin in "
-        "TABLEGRAPH_SOCKET_ORIGINS, or have the proxy pass the Host header on.",
-    )
+    raise view.origin_not_allowed(origin, hosts[0])
 
 
 def _is_listed(origin: str, allowed: str) -> bool:

@@ -121,6 +121,16 @@ def not_acceptable(accept: str) -> Refusal:
     )
 
 
+def origin_not_allowed(origin: str, host: str) -> Refusal:
+    """Say that pages of a site may not open WebSockets here."""
+    return Refusal(
+        403,
+        "ORIGIN_NOT_ALLOWED",
+        f"Expected a page of {host or 'this host'} to open the WebSocket, got one of {origin}; name that origin in "
+        "TABLEGRAPH_SOCKET_ORIGINS, or have the proxy pass the Host header on.",
+    )
+
+
 def too_many_operations(most: int) -> Refusal:
     """Say that a WebSocket has no room for another operation."""
     return Refusal(

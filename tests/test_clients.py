@@ -17,10 +17,14 @@ from gql.transport.websockets import WebsocketsTransport
 
 from tests.conftest import ROOT
 from tests.counting import REFUSED, TOO_SLOW, CountingApi, Running, running
+from tests.test_readme import blocks
 
 CLIENTS = ROOT / "tests/clients"
 NODE = ["graphql-ws", "graphql-sse"]
 COUNTED = [["next", {"data": {"count": 0}}], ["next", {"data": {"count": 1}}], ["complete", None]]
+
+# A proxy has no business between a test and its own server.
+ENVIRONMENT = {**os.environ, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
 
 pytestmark = pytest.mark.skipif(
     not (CLIENTS / "node_modules").is_dir(), reason="the clients from npm are not there: make test brings them"
@@ -60,8 +64,7 @@ async def following(kind: str, server: Running, query: str, **variables: Any) ->
         query,
         json.dumps(variables),
         cwd=CLIENTS,
-        # A proxy has no business between a test and its own server.
-        env={**os.environ, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"},
+        env=ENVIRONMENT,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
@@ -193,3 +196,56 @@ async def test_gql_connects_again_after_a_restart(server: Running) -> None:
     async with running(CountingApi(), port=server.port):
         await session.execute(gql("{ hello }"))
         await client.close_async()  # type: ignore[no-untyped-call]
+
+
+# The README's examples
+
+USES = {
+    "@apollo/client": """
+        const { gql } = await import('@apollo/client');
+        show(await client.query({ query: gql`{ hello }` }));
+        client.subscribe({ query: gql(query) }).subscribe({ next: show, complete: () => socket.dispose() });
+    """,
+    # urql tells the last result once more when the stream ends, with hasNext: false.
+    "@urql/core": """
+        show({ data: (await client.query('{ hello }', {})).data });
+        client.subscription(query, {}).subscribe(({ data, hasNext }) => hasNext && show({ data }));
+    """,
+    "relay-runtime": """
+        const operation = { id: null, name: 'Count', operationKind: 'subscription', text: query };
+        environment.getNetwork().execute(operation, {}, {}).subscribe({ next: show, complete: () => socket.dispose() });
+    """,
+    "EventSource": "",
+    "graphql-sse": "",
+}
+
+
+@pytest.mark.parametrize("uses", USES)
+async def test_an_example_in_javascript_subscribes(uses: str, server: Running) -> None:
+    (example,) = (block for block in blocks("js") if uses in block)
+    program = example.replace("wss://api.example.com/graphql", server.socket_url)
+    program = program.replace("https://api.example.com/graphql", server.url) + USES[uses]
+
+    process = await asyncio.create_subprocess_exec(
+        *["node", "--no-warnings", "--experimental-eventsource", "--import", "./browser.mjs", "--input-type=module"],
+        cwd=CLIENTS,
+        env=ENVIRONMENT,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(30):
+        told, _ = await process.communicate(program.encode())
+
+    counted = [{"data": {"count": number}} for number in range(3)]
+    assert [json.loads(line) for line in told.splitlines() if b"hello" not in line] == counted
+
+
+async def test_the_example_in_python_subscribes(server: Running) -> None:
+    (example,) = (block for block in blocks("python") if "gql" in block)
+    shown: list[Any] = []
+    names: dict[str, Any] = {"show": shown.append}
+    exec(example.replace("wss://api.example.com/graphql", server.socket_url), names)  # noqa: S102 - our own README
+
+    await names["follow"]("subscription { count }")
+
+    assert shown == [{"count": number} for number in range(3)]
