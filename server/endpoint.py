@@ -160,6 +160,8 @@ async def _follow(events: Events, exchange: Exchange, send: Send) -> None:
                 await _send_bytes(sse.event(body), send)
                 exchange.events += 1
                 exchange.note_cost(body)
+                # Neither end of this need wait, and others are to have their turn.
+                await asyncio.sleep(0)
 
 
 @asynccontextmanager

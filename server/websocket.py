@@ -268,6 +268,8 @@ class Socket:
         async with aclosing(events):
             async for body in events:
                 await self._next(name, body, exchange)
+                # Neither end of this need wait, and others are to have their turn.
+                await asyncio.sleep(0)
 
     async def _next(self, name: str, body: Mapping[str, Any], exchange: Exchange) -> None:
         await self._say({"id": name, "type": "next", "payload": body})

@@ -22,6 +22,7 @@ from websockets.typing import Subprotocol
 from server import websocket
 from server.app import build_app
 from server.settings import Settings
+from server.upgrade import WebSocketProtocol
 from tests.counting import REFUSED, TOO_SLOW, CountingApi, Running, running
 from tests.test_app import process
 
@@ -329,6 +330,23 @@ async def test_a_connection_that_breaks_cancels_everything(server: Running, api:
         await api.until(under_way=0)
 
 
+async def test_who_answers_no_pings_is_gone_whatever_is_under_way(
+    server: Running, api: CountingApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with acknowledged(server) as client:
+        await client.say(NEVER, subscribe("b", "{ slow }"))
+        await api.until(under_way=2)
+        (protocol,) = server.server.server_state.connections
+        assert isinstance(protocol, WebSocketProtocol)
+        # The answer finds the socket closed.
+        api.released.set()
+        protocol.keepalive_timeout()
+        await api.until(under_way=0)
+
+        assert (await client.closed())[0] == 1011
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
 async def test_a_shutdown_ends_subscriptions_at_once_and_lets_other_operations_finish(
     server: Running, api: CountingApi
 ) -> None:
@@ -394,6 +412,20 @@ async def test_of_a_client_that_does_not_read_no_more_events_are_taken(api: Coun
     client.incoming.put_nowait({"type": "websocket.disconnect", "code": 1006})
     await client.task
     assert api.under_way == 0
+
+
+async def test_a_backlog_of_events_lets_others_have_their_turn(api: CountingApi) -> None:
+    client = Reluctant(api, readable=1000)
+    client.say(INIT)
+    client.say(subscribe("a", "subscription { count }", to=100))
+    turns = 0
+    while len(client.sent) < 100:
+        await asyncio.sleep(0)
+        turns += 1
+
+    assert turns > 90
+    client.incoming.put_nowait({"type": "websocket.disconnect", "code": 1000})
+    await client.task
 
 
 async def test_the_close_of_a_socket_does_not_wait_for_ever(api: CountingApi, monkeypatch: pytest.MonkeyPatch) -> None:
