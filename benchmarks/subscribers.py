@@ -13,9 +13,9 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import uvloop
 
@@ -56,7 +56,7 @@ class Ticking:
         """Subscribe, or send the event."""
         return self._follow() if request.query.startswith("subscription") else await self.execute(request)
 
-    async def _follow(self) -> AsyncIterator[dict[str, Any]]:
+    async def _follow(self) -> AsyncGenerator[dict[str, Any], None]:
         while True:
             ticked: asyncio.Future[int] = asyncio.get_running_loop().create_future()
             self._waiting.add(ticked)
@@ -71,7 +71,7 @@ class Subscriber(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Subscribe."""
-        self._transport: Any = transport
+        self._transport = cast("asyncio.Transport", transport)
         self._transport.write(self.greeting())
 
     def greeting(self) -> bytes:

@@ -6,6 +6,9 @@ from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+CLOSE_SECS = 1.0
+"""How long the end of the process waits for a client to answer that its socket is closed."""
+
 
 class WebSocketProtocol(WebSocketsSansIOProtocol):
     """uvicorn's own, but for the ways in which a socket ends."""
@@ -23,3 +26,4 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         """Stop at the end of the process, unless the application has the socket and closes it when it is done."""
         if self.close_sent or not self.handshake_complete:
             super().shutdown()
+        self.close_timeout = CLOSE_SECS
