@@ -9,6 +9,7 @@ VENV := .venv/.installed
 ENGINE := server/engine/node_modules/.installed
 IDE := server/ide/dist/index.html
 PEERS := benchmarks/peers/node_modules/.installed
+CLIENTS := tests/clients/node_modules/.installed
 
 need_python = test -n "$(PYTHON)" || { echo "tablegraph needs Python 3.11 or newer: install it, or say make PYTHON=/path/to/python3" >&2; exit 1; }
 need_node = command -v npm >/dev/null && test "$$(node -p 'process.versions.node.split(".")[0]')" -ge 20 || \
@@ -46,7 +47,12 @@ run: install $(IDE) ## serve an example on PORT (8000 unless told), with its dat
 	@exec .venv/bin/tablegraph demo --schema examples/$(EXAMPLE)/schema.graphql --queries examples/$(EXAMPLE)/queries \
 	    $(addprefix --data ,$(wildcard examples/$(EXAMPLE)/*.jsonl examples/$(EXAMPLE)/*.py)) \
 	    --db .data/$(EXAMPLE).db --port $(PORT)
-test: install ## run the tests
+# The clients that frontends use, for the tests of subscriptions.
+$(CLIENTS): tests/clients/package.json tests/clients/package-lock.json
+	@$(need_node)
+	cd tests/clients && npm ci --no-audit --no-fund
+	@touch $@
+test: install $(CLIENTS) ## run the tests
 	.venv/bin/pytest
 storm: install ## write for a minute while server and engine are killed five times each
 	.venv/bin/python -m tests.storm
@@ -84,4 +90,4 @@ lock: ## write requirements.lock from pyproject.toml
 	.venv/uv/bin/uv pip compile -q pyproject.toml --group dev --universal --generate-hashes --no-emit-index-url --no-header $(LOCK) -o requirements.lock
 # The demo's data in .data stays.
 clean: ## remove what make made
-	rm -rf .venv benchmarks/peers/node_modules server/engine/node_modules server/ide/node_modules server/ide/dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv benchmarks/peers/node_modules tests/clients/node_modules server/engine/node_modules server/ide/node_modules server/ide/dist .mypy_cache .pytest_cache .ruff_cache

@@ -25,6 +25,8 @@ from server.logs import Exchange, enter, leave, request_id
 from server.page import ENDPOINT, IDE_DIST, IdeFiles, ide_page
 from server.settings import Settings
 from server.view import Head
+from server.watch import Streams
+from server.websocket import INTERNAL_ERROR, SERVICE_RESTART, WebSocketEndpoint, close
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +55,9 @@ def build_app(
     ]
     if settings.graphiql and ide_dist.is_dir():
         routes.append(Mount(IDE, IdeFiles(directory=ide_dist)))
-    app = Application(GraphQLEndpoint(api, settings, page), routes)
+    streams = Streams()
+    sockets = WebSocketEndpoint(api, settings, streams)
+    app = Application(GraphQLEndpoint(api, settings, page, streams), sockets, streams, routes)
     app.state.api = api
     app.state.following = following
     return app
@@ -65,23 +69,34 @@ class Application(Starlette):
     The endpoint is reached from here, past Starlette's routing, which would double what a request costs.
     """
 
-    def __init__(self, endpoint: GraphQLEndpoint, routes: Sequence[BaseRoute]) -> None:
+    def __init__(
+        self, endpoint: GraphQLEndpoint, sockets: WebSocketEndpoint, streams: Streams, routes: Sequence[BaseRoute]
+    ) -> None:
         super().__init__(routes=routes, lifespan=_lifespan)
         self._endpoint = endpoint
+        self._sockets = sockets
+        self._streams = streams
         self.state.shutting_down = False
 
     def build_middleware_stack(self) -> ASGIApp:
         """Leave out the layer that answers unexpected errors: they are answered, and logged, below."""
         return ExceptionMiddleware(self.router)
 
+    def end_streams(self) -> None:
+        """End what goes on by itself; from the event loop, when the process is about to end."""
+        self._streams.end()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        is_socket = scope["type"] == "websocket"
+        if scope["type"] == "lifespan" or (is_socket and scope["path"] != ENDPOINT):
             await super().__call__(scope, receive, send)
             return
         exchange = Exchange(_headers(scope["headers"]))
         token = enter(exchange)
         try:
-            if scope["path"] == ENDPOINT:
+            if is_socket:
+                await self._sockets(exchange, scope, receive, send)
+            elif scope["path"] == ENDPOINT:
                 await self._endpoint(exchange, scope, receive, send)
             else:
                 await super().__call__(scope, receive, _telling(exchange, send))
@@ -100,10 +115,13 @@ class Application(Starlette):
             refusal = view.shutting_down()
         else:
             raise error
-        if exchange.status is None:
+        if scope["type"] == "websocket":
+            code = SERVICE_RESTART if refusal.status == 503 else INTERNAL_ERROR
+            await close(code, str(refusal), exchange, send)
+        elif exchange.status is None:
             head = Head(scope["method"], exchange.headers)
             await deliver(refusal.answer(view.json_type(head)), exchange, send)
-        elif exchange.is_streaming:
+        else:
             await break_off(refusal, exchange, send)
 
 

@@ -5,18 +5,24 @@ Every request comes this way: what is done for each of them is counted in micros
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, aclosing
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any, Protocol, cast
 
 from starlette.types import Receive, Scope, Send
 
-from resolvers.operation import Request, Response
-from server import multipart, view
+from graph.errors import GraphError
+from resolvers.operation import Events, Request, Response
+from server import multipart, sse, view
 from server.compression import LEAST_BYTES, accepts_gzip, compressed
 from server.logs import Exchange
 from server.settings import Settings
 from server.view import Answer, Head, Refusal
-from server.watch import ClientGone, Watch
+from server.watch import ClientGone, ShuttingDown, Streams, Watch
+
+KEEP_ALIVE_SECS = 15.0
+"""How often a stream of events is heard from at least."""
 
 
 class Api(Protocol):
@@ -25,6 +31,9 @@ class Api(Protocol):
     async def execute(self, request: Request) -> Response:
         """Run one operation."""
 
+    async def open(self, request: Request) -> Response | Events:
+        """Run one operation; one that goes on gives its events."""
+
     async def ready(self) -> None:
         """Read from the table. Raises GraphError when it cannot be read."""
 
@@ -32,8 +41,9 @@ class Api(Protocol):
 class GraphQLEndpoint:
     """Answers the requests to one API; a browser may get `page` instead."""
 
-    def __init__(self, api: Api, settings: Settings, page: Answer | None) -> None:
+    def __init__(self, api: Api, settings: Settings, page: Answer | None, streams: Streams) -> None:
         self._api = api
+        self._streams = streams
         self._page = page
         self._watch = Watch()
         self._max_body_bytes = settings.max_body_bytes
@@ -61,22 +71,42 @@ class GraphQLEndpoint:
         form = view.wanted(head.headers.get(b"accept", b""), self._page is not None and head.method == "GET")
         if form.media_type == view.HTML and self._page is not None:
             return self._page
-        if form.media_type is None and not form.incremental:
+        if form.media_type is None and not form.incremental and not form.events:
             raise view.not_acceptable(head.text(b"accept"))
         body = await _read_body(receive, self._max_body_bytes) if head.method == "POST" else b""
         request = view.read_request(head, body, self._cost, incremental=form.incremental)
         exchange.operation = request.operation_name
-        response = await self._watch.unless_client_goes(self._api.execute(request), receive)
-        if extensions := response.body.get("extensions"):
-            exchange.cost = extensions.get("cost")
-        if response.rest is not None or form.media_type is None:
+        run = self._api.open(request) if form.events else self._api.execute(request)
+        response = await self._watch.unless_client_goes(run, receive)
+        if not isinstance(response, Response):
+            await self._watch.unless_client_goes(self._send_events(response, exchange, send), receive)
+            return None
+        exchange.note_cost(response.body)
+        if form.prefers_events and response.outcome != "mutation_over_get":
+            return sse.one_event(response.body)
+        if response.rest is not None or (form.media_type is None and form.incremental):
             await self._watch.unless_client_goes(_send_parts(response, exchange, send), receive)
             return None
-        answer = view.write_response(response, form.media_type)
+        answer = view.write_response(response, form.media_type or view.JSON)
         is_large = len(answer.body) > LEAST_BYTES and self._compress
         if is_large and accepts_gzip(head.headers.get(b"accept-encoding", b"")):
             return await compressed(answer)
         return answer
+
+    async def _send_events(self, events: Events, exchange: Exchange, send: Send) -> None:
+        """Send each event as it comes; whatever happens the operation is ended."""
+        last = sse.COMPLETE
+        try:
+            await self._streams.until_shutdown(_follow(events, exchange, send))
+        except GraphError as error:
+            last = sse.last_event(view.error_body(error))
+        except ShuttingDown:
+            if exchange.status is None:
+                raise view.shutting_down() from None
+            # Without a word of completion, for then clients connect again.
+            last = b""
+        exchange.last_words = None
+        await send({"type": "http.response.body", "body": last})
 
 
 async def _read_body(receive: Receive, limit_bytes: int) -> bytes:
@@ -104,12 +134,58 @@ async def deliver(answer: Answer, exchange: Exchange, send: Send) -> None:
     await send({"type": "http.response.body", "body": answer.body})
 
 
+async def _send_bytes(chunk: bytes, send: Send) -> None:
+    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+
+async def break_off(refusal: Refusal, exchange: Exchange, send: Send) -> None:
+    """End an answer of which more was to come."""
+    if exchange.last_words is not None:
+        last, exchange.last_words = exchange.last_words(refusal.body()), None
+        await send({"type": "http.response.body", "body": last})
+
+
+# Events
+
+
+async def _follow(events: Events, exchange: Exchange, send: Send) -> None:
+    async with aclosing(events):
+        headers = [*sse.HEADERS, (b"x-request-id", exchange.id.encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        exchange.status, exchange.last_words, exchange.events = 200, sse.last_event, 0
+        # So that proxies pass the headers on, and the client knows that the stream is open.
+        await _send_bytes(sse.COMMENT, send)
+        async with _kept_alive(send):
+            async for body in events:
+                await _send_bytes(sse.event(body), send)
+                exchange.events += 1
+                exchange.note_cost(body)
+                # Neither end of this need wait, and others are to have their turn.
+                await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def _kept_alive(send: Send) -> AsyncIterator[None]:
+    """Have the client, and all proxies on the way to it, hear from the stream whatever happens."""
+
+    async def comment() -> None:
+        while True:
+            await asyncio.sleep(KEEP_ALIVE_SECS)
+            await _send_bytes(sse.COMMENT, send)
+
+    commenting = asyncio.create_task(comment())
+    try:
+        yield
+    finally:
+        commenting.cancel()
+
+
 # Incremental delivery
 
 
 async def _send_parts(response: Response, exchange: Exchange, send: Send) -> None:
     """Send each payload as it comes; whatever happens the rest of them is closed."""
-    exchange.status, exchange.is_streaming = 200, True
+    exchange.status, exchange.last_words = 200, multipart.last_part
     async with AsyncExitStack() as stack:
         if response.rest is not None:
             await stack.enter_async_context(aclosing(cast("Any", response.rest)))
@@ -120,20 +196,6 @@ async def _send_parts(response: Response, exchange: Exchange, send: Send) -> Non
         if response.rest is not None:
             async for payload in response.rest:
                 await _send_bytes(multipart.part(payload), send)
-                if extensions := payload.get("extensions"):
-                    exchange.cost = extensions.get("cost")
-    await _end_parts(b"", exchange, send)
-
-
-async def break_off(refusal: Refusal, exchange: Exchange, send: Send) -> None:
-    """End an answer whose further payloads will not come."""
-    await _end_parts(multipart.part({**refusal.body(), "hasNext": False}), exchange, send)
-
-
-async def _end_parts(last: bytes, exchange: Exchange, send: Send) -> None:
-    exchange.is_streaming = False
-    await send({"type": "http.response.body", "body": last + multipart.END})
-
-
-async def _send_bytes(chunk: bytes, send: Send) -> None:
-    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                exchange.note_cost(payload)
+    exchange.last_words = None
+    await send({"type": "http.response.body", "body": multipart.END})

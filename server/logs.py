@@ -1,4 +1,7 @@
-"""Structured logs: one line per HTTP request, and the request's id on every line that is written inside it."""
+"""Structured logs: one line per HTTP request, and per WebSocket and operation on it, each with an id.
+
+The id stands on every line that is written inside the request or operation.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -25,35 +28,48 @@ CLIENT_CLOSED_REQUEST = 499
 
 
 class Exchange:
-    """The HTTP request under way, as its log lines tell of it."""
+    """The HTTP request, WebSocket, or operation on a WebSocket that is under way, as its log lines tell of it."""
 
-    __slots__ = ("cost", "headers", "id", "is_streaming", "operation", "started", "status")
+    __slots__ = ("cost", "events", "headers", "id", "last_words", "operation", "socket", "started", "status")
 
     def __init__(self, headers: Mapping[bytes, bytes]) -> None:
         self.headers = headers
         self.id = _incoming_id(headers.get(b"x-request-id")) or f"{getrandbits(64):016x}"
         self.started = perf_counter()
-        self.status: int | None = None
-        """The status sent; None before."""
-        self.is_streaming = False
-        """True while more of the answer is to come."""
+        self.status: int | str | None = None
+        """The status sent; None before. Of a WebSocket its close code, of an operation on one how it ended."""
+        self.last_words: Callable[[Mapping[str, Any]], bytes] | None = None
+        """How an answer of which more was to come ends with an error; None where nothing more is to come."""
         self.operation: str | None = None
+        self.events: int | None = None
+        """How many events have been sent."""
+        self.socket: str | None = None
+        """The id of the WebSocket that it is on."""
         self.cost: Any = None
 
+    def note_cost(self, body: Mapping[str, Any]) -> None:
+        """Keep what a GraphQL response says of its cost."""
+        if extensions := body.get("extensions"):
+            self.cost = extensions.get("cost")
+
     def log(self, scope: Scope) -> None:
-        """Write the line of this request."""
+        """Write the line of it."""
         status = self.status or CLIENT_CLOSED_REQUEST
-        level = logging.ERROR if status >= 500 else logging.INFO
+        level = logging.ERROR if status in _FAILURES else logging.INFO
         if not logger.isEnabledFor(level):
             return
         fields = {
-            "method": scope["method"],
+            "method": scope.get("method", "WS"),
             "path": scope["path"],
             "status": status,
             "duration_ms": round((perf_counter() - self.started) * 1000, 3),
         }
         if self.operation:
             fields["operation"] = self.operation[:100]
+        if self.events is not None:
+            fields["events"] = self.events
+        if self.socket:
+            fields["socket"] = self.socket
         if self.cost is not None:
             fields["cost"] = self.cost
         # What Logger.log() does but for walking the stack, half of its cost: this line is always written here.
@@ -63,6 +79,7 @@ class Exchange:
         logger.handle(record)
 
 
+_FAILURES = range(500, 600)
 _SANE_ID = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
 
 

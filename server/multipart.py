@@ -33,3 +33,8 @@ def part(payload: Mapping[str, Any]) -> bytes:
     Raises: TypeError when it holds a value that JSON has no form for.
     """
     return b"%b%b%b" % (_PART_HEAD, orjson.dumps(payload), BEGINNING)
+
+
+def last_part(body: Mapping[str, Any]) -> bytes:
+    """Encode a payload after which none comes, though some were to come."""
+    return part({**body, "hasNext": False}) + END

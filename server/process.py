@@ -12,6 +12,7 @@ import socket
 import sys
 from functools import partial
 from types import FrameType
+from typing import Any, cast
 
 import uvicorn
 
@@ -24,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 FAILED = 1
 INTERRUPTED = 130
+UNREAD_SECS = 60
+"""How long a client may leave what it was sent unread."""
 
 
 class GracefulServer(uvicorn.Server):
@@ -58,6 +61,7 @@ class GracefulServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop listening, then wait for the requests under way."""
         logger.info("shutting down; requests under way: %d", len(self.server_state.tasks))
+        self.app.end_streams()
         await super().shutdown(sockets)
 
 
@@ -100,7 +104,7 @@ def _run(app: Application, settings: Settings, listener: socket.socket, parent: 
 def _listen(host: str, port: int, count: int) -> list[socket.socket]:
     """Listen on a port, with so many sockets; each of them gets a part of the connections."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listen = partial(socket.create_server, family=family, backlog=2048)
+    listen = partial(_listener, family=family)
     if count == 1 or sys.platform != "linux":
         # Workers may share one, but the first to wake takes all connections that are waiting.
         return [listen((host, port))] * count
@@ -110,19 +114,37 @@ def _listen(host: str, port: int, count: int) -> list[socket.socket]:
     return [listen((host, port), reuse_port=True) for _ in range(count)]
 
 
+def _listener(address: tuple[str, int], *, family: socket.AddressFamily, reuse_port: bool = False) -> socket.socket:
+    listener = socket.create_server(address, family=family, backlog=2048, reuse_port=reuse_port)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        # Inherited by every connection. Who takes nothing for so long is gone: without, a stream to a client that
+        # reads no more, or lost its network, would be kept for a quarter of an hour, or for ever.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_SECS * 1000)
+    return listener
+
+
 def _uvicorn_config(app: Application, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         lifespan="on",
         http="httptools",
-        # There is no route for WebSockets yet, and their library takes a tenth of the start.
-        ws="none",
+        ws=cast("Any", _open_socket),
+        ws_max_size=settings.max_body_bytes,
+        # Each socket would keep two windows of it, more than everything else about it.
+        ws_per_message_deflate=False,
         log_config=None,
         access_log=False,
         server_header=False,
         # Without a limit one open stream keeps the process from ever ending.
         timeout_graceful_shutdown=settings.graceful_shutdown_secs,
     )
+
+
+def _open_socket(**connection: Any) -> asyncio.Protocol:
+    """Take a connection over from HTTP; uvicorn makes its protocols by calling a class."""
+    from server.upgrade import WebSocketProtocol
+
+    return WebSocketProtocol(**connection)
 
 
 def settle_garbage_collection() -> None:

@@ -94,6 +94,16 @@ def _broker(text: str) -> str:
     return text if is_url else "memory"
 
 
+def _origins(text: str) -> str:
+    for origin in text.split(","):
+        scheme, separator, host = origin.strip().partition("://")
+        if origin.strip() not in ("*", "null") and not (
+            scheme and separator and host and not set(host) & set("/?#@* ")
+        ):
+            raise ValueError("origins like https://app.example.com or http://localhost:5173, or *")
+    return text
+
+
 def _about(doc: str, read: Reader = _text) -> Mapping[str, Any]:
     return {"doc": doc, "read": read}
 
@@ -138,6 +148,17 @@ class Settings:
     compress: bool = field(
         default=True,
         metadata=_about("Whether answers above 1 KiB are compressed (gzip) for clients that accept it.", _flag),
+    )
+    socket_origins: str = field(
+        default="",
+        metadata=_about(
+            "Origins of other sites whose pages may open WebSockets, such as https://app.example.com, with commas "
+            "between them; * is any.",
+            _origins,
+        ),
+    )
+    max_socket_operations: int = field(
+        default=100, metadata=_about("Most operations that one WebSocket may have under way.", _whole(1))
     )
     default_page_size: int = field(
         default=50, metadata=_about("Edges in a page for which neither `first` nor `last` is given.", _whole(1))

@@ -16,12 +16,14 @@ from urllib.parse import parse_qsl
 
 import orjson
 
+from graph.errors import GraphError
 from resolvers.operation import Request, Response
 
 JSON: Final = "application/json"
 GRAPHQL_RESPONSE: Final = "application/graphql-response+json"
 HTML: Final = "text/html"
 MULTIPART: Final = "multipart/mixed"
+EVENT_STREAM: Final = "text/event-stream"
 
 MediaType = Literal["application/json", "application/graphql-response+json", "text/html"]
 CostPolicy = Literal["header", "always", "never"]
@@ -42,6 +44,8 @@ REFUSAL_CODES: Mapping[str, str] = {
     "INVALID_JSON": "HTTP 400: the body, or a parameter of it, is not JSON.",
     "INVALID_REQUEST": "HTTP 400: `query`, `variables`, `operationName` or `extensions` is missing or of a wrong type.",
     "BATCH_NOT_SUPPORTED": "HTTP 400: an array of requests was sent.",
+    "ORIGIN_NOT_ALLOWED": "HTTP 403: a page of another site wants to open a WebSocket.",
+    "TOO_MANY_OPERATIONS": "A WebSocket has as many operations under way as it may have.",
     "SHUTTING_DOWN": "HTTP 503: the server is about to end; ask again.",
 }
 """The codes of what is refused before it becomes a GraphQL request."""
@@ -92,6 +96,11 @@ class Refusal(Exception):
         return Answer(self.status, orjson.dumps(self.body()), (*headers_for(media_type), *self.headers))
 
 
+def error_body(error: GraphError) -> dict[str, Any]:
+    """Put an error that ends an operation into the form of a GraphQL response."""
+    return {"errors": [{"message": str(error), "extensions": error.extensions}]}
+
+
 def body_too_large(limit_bytes: int) -> Refusal:
     """Say that the body passes the limit, known from its declared length or from counting what has come."""
     return Refusal(
@@ -107,7 +116,28 @@ def not_acceptable(accept: str) -> Refusal:
     return Refusal(
         406,
         "NOT_ACCEPTABLE",
-        f"Expected Accept to admit {GRAPHQL_RESPONSE} or {JSON} in UTF-8, got {accept}; add one of them.",
+        f"Expected Accept to admit {GRAPHQL_RESPONSE} or {JSON} in UTF-8, or to name {EVENT_STREAM}, got {accept}; "
+        "add one of them.",
+    )
+
+
+def origin_not_allowed(origin: str, host: str) -> Refusal:
+    """Say that pages of a site may not open WebSockets here."""
+    return Refusal(
+        403,
+        "ORIGIN_NOT_ALLOWED",
+        f"Expected a page of {host or 'this host'} to open the WebSocket, got one of {origin}; name that origin in "
+        "TABLEGRAPH_SOCKET_ORIGINS, or have the proxy pass the Host header on.",
+    )
+
+
+def too_many_operations(most: int) -> Refusal:
+    """Say that a WebSocket has no room for another operation."""
+    return Refusal(
+        429,
+        "TOO_MANY_OPERATIONS",
+        f"Expected at most {most} operations at once on a WebSocket; complete one of them, open another socket, or "
+        "raise TABLEGRAPH_MAX_SOCKET_OPERATIONS.",
     )
 
 
@@ -126,17 +156,36 @@ def shutting_down() -> Refusal:
 
 
 class Wanted(NamedTuple):
-    """What a client asks for by its Accept header: the form of one answer, and whether it takes several payloads."""
+    """What a client asks for by its Accept header: the form of one answer, and whether it takes more than one."""
 
     media_type: MediaType | None
     incremental: bool
+    """True when it takes an answer in several payloads."""
+    events: bool
+    """True when it takes the events of an operation that goes on."""
+    prefers_events: bool
+    """True when even one answer is to be an event: the stream is named before, or with more quality than, JSON."""
 
 
 @lru_cache(maxsize=128)
 def wanted(accept: bytes, html: bool) -> Wanted:
-    """Read an Accept header. Only a range that names multipart admits it: whoever sends `*/*` expects one answer."""
+    """Read an Accept header.
+
+    Only ranges that name multipart and event streams admit them: whoever sends `*/*` expects one answer. urql names
+    event streams last on every query, and wants JSON.
+    """
     text = accept.decode("latin-1")
-    return Wanted(negotiate(text, html=html), any(name == MULTIPART and q for name, q in _media_ranges(text)))
+    ranges = list(_media_ranges(text))
+    named = {name for name, quality in ranges if quality}
+    media_type = negotiate(text, html=html)
+    events = EVENT_STREAM in named
+    prefers = events and (media_type is None or _is_before(EVENT_STREAM, media_type, ranges))
+    return Wanted(media_type, MULTIPART in named and not prefers, events, prefers)
+
+
+def _is_before(offer: str, other: str, ranges: list[_Range]) -> bool:
+    ranks = _rank(offer, ranges), _rank(other, ranges)
+    return ranks[1] is None or (ranks[0] is not None and ranks[0] > ranks[1])
 
 
 def json_type(head: Head) -> str:
@@ -176,7 +225,7 @@ def _media_ranges(accept: str) -> Iterable[_Range]:
             yield name, float(quality)
 
 
-def _rank(offer: MediaType, ranges: list[_Range]) -> tuple[float, int, bool, int] | None:
+def _rank(offer: str, ranges: list[_Range]) -> tuple[float, int, bool, int] | None:
     """Order an offer among the others; the most specific range decides about it."""
     names = ("*/*", offer.split("/")[0] + "/*", offer)
     matches = [
@@ -251,7 +300,32 @@ def read_request(head: Head, body: bytes, cost: CostPolicy, *, incremental: bool
     Raises: Refusal when the parameters cannot be read or are of the wrong types.
     """
     is_get = head.method == "GET"
-    parameters = _from_query_string(head.query_string) if is_get else _from_body(body)
+    return as_request(
+        _from_query_string(head.query_string) if is_get else _from_body(body),
+        mutations_allowed=not is_get,
+        idempotency_key=head.text(IDEMPOTENCY_HEADER) or None,
+        cost=wants_cost(head.headers, cost),
+        incremental=incremental,
+    )
+
+
+def wants_cost(headers: Mapping[bytes, bytes], policy: CostPolicy) -> bool:
+    """Tell whether answers are to carry `extensions.cost`."""
+    return policy == "always" or (policy == "header" and headers.get(COST_HEADER) == b"1")
+
+
+def as_request(
+    parameters: dict[str, Any],
+    *,
+    cost: bool,
+    mutations_allowed: bool = True,
+    idempotency_key: str | None = None,
+    incremental: bool = False,
+) -> Request:
+    """Make a GraphQL request of the parameters that every transport has.
+
+    Raises: Refusal when they are of the wrong types.
+    """
     query = _read(parameters, "query", str, "a string")
     if query is None:
         raise _invalid("Expected the parameter query, a string with a GraphQL document, got none; add it.")
@@ -260,9 +334,9 @@ def read_request(head: Head, body: bytes, cost: CostPolicy, *, incremental: bool
         query=query,
         variables=_read(parameters, "variables", dict, "an object"),
         operation_name=_read(parameters, "operationName", str, "a string") or None,
-        mutations_allowed=not is_get,
-        idempotency_key=head.text(IDEMPOTENCY_HEADER) or None,
-        cost=cost == "always" or (cost == "header" and head.headers.get(COST_HEADER) == b"1"),
+        mutations_allowed=mutations_allowed,
+        idempotency_key=idempotency_key,
+        cost=cost,
         incremental=incremental,
     )
 
@@ -277,12 +351,12 @@ def _from_query_string(query_string: bytes) -> dict[str, Any]:
     for name in ("variables", "extensions"):
         if name in parameters:
             text = parameters[name]
-            parameters[name] = _load(text.encode(), f"the parameter {name}") if text else None
+            parameters[name] = load_json(text.encode(), f"the parameter {name}") if text else None
     return parameters
 
 
 def _from_body(body: bytes) -> dict[str, Any]:
-    parameters = _load(body, "the body")
+    parameters = load_json(body, "the body")
     if isinstance(parameters, dict):
         return parameters
     if isinstance(parameters, list):
@@ -291,10 +365,11 @@ def _from_body(body: bytes) -> dict[str, Any]:
             "BATCH_NOT_SUPPORTED",
             "Expected one JSON object, got an array; send one request per operation, or several root fields in one.",
         )
-    raise _invalid(f'Expected a JSON object like {{"query": "…"}}, got {_kind(parameters)}.')
+    raise _invalid(f'Expected a JSON object like {{"query": "…"}}, got {kind_of(parameters)}.')
 
 
-def _load(text: bytes, where: str) -> Any:
+def load_json(text: bytes | str, where: str) -> Any:
+    """Read JSON. Raises: Refusal."""
     try:
         value = orjson.loads(text)
         return json.loads(text) if _is_rounded(value) else value
@@ -323,13 +398,14 @@ def _read(parameters: dict[str, Any], name: str, kind: type, expected: str) -> A
     value = parameters.get(name)
     if value is None or isinstance(value, kind):
         return value
-    raise _invalid(f"Expected the parameter {name} to be {expected} or absent, got {_kind(value)}.")
+    raise _invalid(f"Expected the parameter {name} to be {expected} or absent, got {kind_of(value)}.")
 
 
 _KINDS = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "an array", dict: "an object"}
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
+    """Name a JSON value's type."""
     return _KINDS.get(type(value), "null")
 
 

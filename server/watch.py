@@ -1,4 +1,4 @@
-"""Work whose client has gone is cancelled."""
+"""Work whose client has gone is cancelled, and what would never end by itself ends with the process."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ T = TypeVar("T")
 
 class ClientGone(Exception):
     """The client closed the connection before it had its answer."""
+
+
+class ShuttingDown(Exception):
+    """The process is about to end; whoever follows something is to ask again, and finds another process."""
 
 
 class _Visit:
@@ -84,3 +88,32 @@ class Watch:
         self._new = []
         if self._old:
             self._start(loop)
+
+
+class Streams:
+    """All that goes on until somebody ends it."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._has_ended = False
+
+    async def until_shutdown(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await the work, and cancel it when the process is about to end. Raises: ShuttingDown."""
+        task = cast("asyncio.Task[Any]", asyncio.current_task())
+        self._tasks.add(task)
+        if self._has_ended:
+            task.cancel()
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if self._has_ended and not task.uncancel():
+                raise ShuttingDown from None
+            raise
+        finally:
+            self._tasks.discard(task)
+
+    def end(self) -> None:
+        """Cancel all of it, and all that is yet to begin."""
+        self._has_ended = True
+        for task in self._tasks:
+            task.cancel()

@@ -26,7 +26,7 @@ from starlette.applications import Starlette
 from starlette.types import Message
 
 from graph.errors import TableMissing
-from resolvers.operation import Request, Response
+from resolvers.operation import Events, Request, Response
 from server.app import build_app
 from server.logs import ROOMS, JsonFormatter, TextFormatter, configure_logging
 from server.process import serve
@@ -53,6 +53,9 @@ class ScriptedApi:
 
     async def execute(self, request: Request) -> Response:
         return await self.executing(request)
+
+    async def open(self, request: Request) -> Response | Events:
+        return await self.execute(request)
 
     async def ready(self) -> None:
         await self.reading()
@@ -415,7 +418,7 @@ async def test_an_operation_that_is_done_soon_has_nobody_asking_after_its_client
 
 
 class Process:
-    """This file run as a program."""
+    """A server run as a program: this file, unless another is named."""
 
     def __init__(self, running: asyncio.subprocess.Process) -> None:
         self.running = running
@@ -442,10 +445,10 @@ class Process:
 
 
 @asynccontextmanager
-async def process(**environ: str) -> AsyncIterator[Process]:
+async def process(program: str = __file__, **environ: str) -> AsyncIterator[Process]:
     running = await asyncio.create_subprocess_exec(
         sys.executable,
-        __file__,
+        program,
         env=os.environ | {"PYTHONPATH": os.getcwd(), "TABLEGRAPH_PORT": "0"} | environ,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

@@ -26,7 +26,7 @@ from graphql import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolvers.operation import Request, Response
+from resolvers.operation import Events, Request, Response
 from server.app import build_app
 from server.settings import Settings
 from server.view import Head, Refusal, negotiate, read_request
@@ -69,6 +69,9 @@ class LittleApi:
 
     async def ready(self) -> None:
         """Nothing to wait for."""
+
+    async def open(self, request: Request) -> Response | Events:
+        return await self.execute(request)
 
     async def execute(self, request: Request) -> Response:
         self.requests.append(request)

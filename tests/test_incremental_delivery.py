@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
-from resolvers.operation import Request, Response
+from resolvers.operation import Events, Request, Response
 from server.app import Application, build_app
 from server.settings import Settings
 from server.view import wanted
@@ -39,6 +39,9 @@ class Deferring:
 
     async def ready(self) -> None:
         """Nothing to wait for."""
+
+    async def open(self, request: Request) -> Response | Events:
+        return await self.execute(request)
 
     async def execute(self, request: Request) -> Response:
         self.requests.append(request)

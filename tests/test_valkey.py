@@ -250,7 +250,7 @@ async def test_who_reads_too_slowly_is_told_so(processes: Processes, monkeypatch
         for number in (8, 9):
             content = orjson.dumps({"changes": [valkey._write(change(number))]})
             # Emptied, it may give an id again.
-                transaction.xadd(reader.broker._changes, {"e": content}, id=f"9999999999999-{number}")
+            transaction.xadd(reader.broker._changes, {"e": content}, id=f"9999999999999-{number}")
         await transaction.execute()
 
     async with asyncio.timeout(30):

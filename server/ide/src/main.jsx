@@ -22,6 +22,8 @@ import './page.css';
 import { createGraphiQLFetcher, createLocalStorage } from '@graphiql/toolkit';
 import { pick, ToolbarButton, useGraphiQL, useGraphiQLActions } from '@graphiql/react';
 import { GraphiQL } from 'graphiql';
+import { getOperationAST } from 'graphql';
+import { createClient as createEventsClient } from 'graphql-sse';
 import { useEffect, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 
@@ -76,8 +78,16 @@ const post = createGraphiQLFetcher({ url: config.endpoint, enableIncrementalDeli
 
 // Changing `fetcher` makes GraphiQL read the schema again, hence one function for both positions of the toggle.
 function fetcher(params, options) {
-  if (!askForCost || params.operationName === 'IntrospectionQuery') return post(params, options);
-  return post(params, { ...options, headers: { [config.costHeader]: '1', ...options?.headers } });
+  const asksForCost = askForCost && params.operationName !== 'IntrospectionQuery';
+  const headers = { ...(asksForCost && { [config.costHeader]: '1' }), ...options?.headers };
+  if (goesOn(params, options)) return createEventsClient({ url: config.endpoint, headers }).iterate(params);
+  return post(params, { ...options, headers });
+}
+
+/** Tell whether more than one answer will come. By events, for they pass wherever queries do, WebSockets often not. */
+function goesOn({ operationName }, options) {
+  const operation = options?.documentAST && getOperationAST(options.documentAST, operationName);
+  return operation?.operation === 'subscription' || operation?.directives.some(({ name }) => name.value === 'live');
 }
 
 function CostToggle() {

@@ -122,6 +122,38 @@ test('the cost header goes with queries, is remembered, and never goes with the 
     assert.equal((await again).headers()[header], undefined);
   }));
 
+const FOLLOWED = 'subscription { containerChanged { node { number operator } } }';
+
+test('a subscription shows what is written meanwhile, until it is stopped', (t) =>
+  visit(`/graphql?${new URLSearchParams({ query: FOLLOWED })}`, async (page) => {
+    if (!(await hasSubscriptions())) return t.skip('The API has no subscriptions');
+    const opened = page.waitForResponse((response) => isQuery(response.request()));
+    await page.getByRole('button', { name: /^Execute query/ }).click();
+    assert.match((await opened).headers()['content-type'], /^text\/event-stream/);
+    for (const operator of ['Maersk', 'Evergreen']) {
+      await writeContainer(operator);
+      await page.locator('.result-window').getByText(`"${operator}"`).waitFor();
+    }
+
+    await page.getByRole('button', { name: /^Stop query/ }).click();
+    await page.getByRole('button', { name: /^Execute query/ }).waitFor();
+  }));
+
+test('the EventSource that browsers have follows a subscription', (t) =>
+  visit('/graphql', async (page) => {
+    if (!(await hasSubscriptions())) return t.skip('The API has no subscriptions');
+    await page.evaluate((query) => {
+      globalThis.events = new EventSource(`/graphql?${new URLSearchParams({ query })}`);
+      globalThis.next = new Promise((resolve) => events.addEventListener('next', resolve));
+      return new Promise((resolve) => events.addEventListener('open', resolve));
+    }, FOLLOWED);
+    await writeContainer('Hapag');
+
+    const { data } = JSON.parse(await page.evaluate(async () => (await next).data));
+    assert.equal(data.containerChanged.node.operator, 'Hapag');
+    await page.evaluate(() => events.close());
+  }));
+
 test('the colours follow the system', () =>
   visit('/graphql', async (page) => {
     for (const [colorScheme, theme] of [['dark', 'vs-dark'], ['light', 'vs'], ['dark', 'vs-dark']]) {
@@ -187,12 +219,28 @@ async function readConfig(page) {
 }
 
 async function readQueryType(endpoint) {
+  return (await ask('{ __schema { queryType { name fields { name } } } }', endpoint)).__schema.queryType;
+}
+
+async function hasSubscriptions() {
+  return Boolean((await ask('{ __schema { subscriptionType { name } } }')).__schema.subscriptionType);
+}
+
+function writeContainer(operator) {
+  const input = `{ number: "UI1", operator: "${operator}" }`;
+  return ask(`mutation { upsertContainer(input: ${input}) { container { number } } }`);
+}
+
+/** Run an operation past the page; give its data. */
+async function ask(query, endpoint = new URL('/graphql', origin)) {
   const response = await fetch(endpoint, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', Accept: 'application/graphql-response+json' },
-    body: JSON.stringify({ query: '{ __schema { queryType { name fields { name } } } }' }),
+    body: JSON.stringify({ query }),
   });
-  return (await response.json()).data.__schema.queryType;
+  const { data, errors } = await response.json();
+  assert.ok(data && !errors, JSON.stringify(errors));
+  return data;
 }
 
 function fromFirstBrace(query) {
