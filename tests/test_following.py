@@ -16,17 +16,21 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
+from graph.errors import StreamError
 from graph.ours import STREAM
 from graph.requests import Scan
 from graph.streams.change import Change, Handler
 from graph.streams.hub import Hub
 from graph.streams.topics import of_table
+from resolvers.operation import Request, Response
+from resolvers.schema import Api
 from resolvers.sdl import compile_model
 from server import following as following_
 from server.app import build_app
 from server.following import SUBSCRIPTIONS, Following
 from server.settings import Settings
 from tests.conftest import ROOT, Serve, Served, way_to
+from tests.following import global_id
 from tests.test_app import Process, ScriptedApi
 from tests.test_streams_engine import SDL, put, ship
 
@@ -253,3 +257,44 @@ async def test_server_that_ends_gives_up_the_lease(engine: str, fleet: Served, s
 async def lease_item(served: Served) -> Any:
     (item,) = [one for one in (await served.graph.send(Scan(served.table, 0, 1)))["Items"] if STREAM in one]
     return item
+
+
+async def test_subscription_is_told_what_is_written_from_its_beginning_on(engine: str, fleet: Served) -> None:
+    async with following(engine, fleet) as (_, hub):
+        api = Api(fleet.graph, hub=hub)
+        events = await api.open(Request("subscription { shipChanged { kind cursor } }"))
+        assert not isinstance(events, Response), events.body
+
+        await put(fleet.graph, ship("a"))
+        told = (await anext(aiter(events)))["data"]["shipChanged"]
+        await events.aclose()
+        await put(fleet.graph, ship("b"))
+
+        after = {"after": told["cursor"]}
+        again = await api.open(
+            Request("subscription($after: String) { shipChanged(after: $after) { kind id } }", after)
+        )
+        assert not isinstance(again, Response), again.body
+        await put(fleet.graph, ship("c"))
+        ids = [(await anext(aiter(again)))["data"]["shipChanged"]["id"] for _ in range(2)]
+
+    assert told["kind"] == "CREATED"
+    assert ids == [global_id("Ship", "SHIP#b"), global_id("Ship", "SHIP#c")]
+
+
+async def test_subscription_is_refused_where_another_process_keeps_the_streams(
+    engine: str, fleet: Served, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(following_, "READY_SECS", 0.5)
+    async with following(engine, fleet) as (made, hub), following(engine, fleet) as (_, other_hub):
+        hub.subscribe([of_table(fleet.table)])
+        await reads(made)
+
+        with pytest.raises(StreamError, match="--broker"):
+            await other_hub.follow([of_table(fleet.table)])
+
+
+async def test_subscription_is_refused_where_streams_are_off(engine: str, fleet: Served) -> None:
+    async with following(engine, fleet, Settings(stream="off")) as (_, hub):
+        with pytest.raises(StreamError, match="--stream auto"):
+            await hub.follow([of_table(fleet.table)])
