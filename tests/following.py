@@ -147,6 +147,8 @@ async def follow(served: Served, engine: str, *, replays: bool = True, most_wait
     reader = await Reader(engine, served).begin()
     hub = Hub(served.api.model, most_waiting, replay=reader.replay if replays else None)
     hub.begin(reader.places)
+    # What the test began with.
+    await reader.hand_to(hub)
     return Followed(served, reader, hub, Api(served.graph, hub=hub))
 
 

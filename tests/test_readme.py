@@ -16,6 +16,7 @@ from resolvers.sdl import compile_model
 from server.settings import all_settings
 from server.view import REFUSAL_CODES
 from tests.conftest import BANANAS, ROOT, Serve, Served, banana_items
+from tests.following import follow, soon
 from tests.test_incremental import ask
 
 README = ROOT / "README.md"
@@ -150,6 +151,21 @@ async def test_every_mutation_does_what_is_said_beside_it(serve: Serve) -> None:
     ]
     assert served.sent[0][0] == "TransactWriteItems", "nothing is read before"
     assert (await served.data(change))["updateBox"]["box"] == {"weightInKg": 22.06, "pallet": {"number": "B021002"}}
+
+
+async def test_the_event_shown_is_the_one_that_comes(serve: Serve, engine: str) -> None:
+    (query,) = (block for block in blocks("graphql") if block.startswith("subscription"))
+    bananas = await follow(await serve(BANANAS.read_text(), banana_items(0)), engine)
+    events = await bananas.open(query)
+
+    await bananas.write(
+        'mutation { createPallet(input: {number: "P1", origin: "FR", container: {container: {number: "009998"}, '
+        'linkedDatetime: "2026-01-01T00:00:00Z", linkedBy: "me"}}) { pallet { id } } }'
+    )
+
+    assert json.loads(next(block for block in blocks("json") if "containerPalletsChanged" in block)) == await soon(
+        events
+    )
 
 
 def test_the_model_shown_is_the_demos() -> None:

@@ -144,6 +144,26 @@ async def test_expired_node_is_gone_and_its_deletion_is_told(serve: Serve, engin
     ]
 
 
+async def test_node_of_a_type_called_like_a_field_of_the_payload_is_told(serve: Serve, engine: str) -> None:
+    sdl = """extend schema @table(name: "kinds", partitionKey: "pk", sortKey: "sk")
+      type Kind @node(key: "KIND_{number}") { number: ID!  cursors: [Cursor!]! @relationship }
+      type Cursor @node(partition: "KIND_{kind.number}", sort: "CURSOR_{number}") { number: ID!  kind: Kind! }"""
+    followed = await follow(await serve(sdl), engine)
+    events = [
+        await followed.open("subscription { kindChanged { kind node { number } } }"),
+        await followed.open("subscription { cursorChanged { kind node { kind { number } } cursor } }"),
+    ]
+
+    await followed.write(
+        'mutation { createKind(input: {number: "1"}) { kind { id } } '
+        'createCursor(input: {number: "2", kind: {number: "1"}}) { cursor { id } } }'
+    )
+
+    kind, cursor = await followed.told(*events)
+    assert kind == [{"kind": "CREATED", "node": {"number": "1"}}]
+    assert [(one["kind"], one["node"]) for one in cursor] == [("CREATED", {"kind": {"number": "1"}})]
+
+
 async def test_virtual_node_has_no_subscription_and_its_lists_have(b2b: Followed) -> None:
     assert "tagChanged" not in b2b.api.sdl()
     assert "tagSubjectsChanged" in b2b.api.sdl()

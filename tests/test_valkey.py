@@ -20,10 +20,17 @@ from graph.streams.change import Change, Place
 from graph.streams.hub import Hub, Subscription
 from graph.streams.places import Replay
 from graph.streams.topics import of_type
+from resolvers.operation import Events, Request, Response
+from resolvers.schema import Api
 from resolvers.sdl import compile_model
 from server import valkey
+from server.following import Following
+from server.settings import Settings
 from server.valkey import Broker
-from tests.conftest import BANANAS
+from tests.conftest import BANANAS, Serve
+from tests.following import global_id, soon
+from tests.test_following import following
+from tests.test_streams_engine import SDL, put, ship
 
 SERVER = shutil.which("valkey-server") or shutil.which("redis-server")
 MODEL = compile_model(BANANAS.read_text(), table="t")
@@ -275,3 +282,46 @@ async def test_changes_of_many_writers_come_in_the_order_of_each(processes: Proc
             place = (await anext(subscription)).place
             found.setdefault(place.shard, []).append(place.sequence - BIG)
     assert found == {shard: list(range(1, 41)) for shard in "abc"}
+
+
+async def test_one_process_reads_the_streams_for_the_subscribers_of_all(
+    engine: str, serve: Serve, server: Server
+) -> None:
+    fleet = await serve(SDL)
+    settings = Settings(stream_poll_ms=20, broker=server.url)
+    subscription = Request("subscription($after: String) { shipChanged(after: $after) { id cursor } }")
+    async with (
+        following(engine, fleet, settings) as (one, hub),
+        following(engine, fleet, settings) as (other, other_hub),
+    ):
+        # Whoever has the lease reads, also while nobody subscribes.
+        async with asyncio.timeout(30):
+            tasks = [asyncio.create_task(caught_up(made)) for made in (one, other)]
+            _, waiting = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+        apis = [Api(fleet.graph, hub=found) for found in (hub, other_hub)]
+        opened = [await api.open(subscription) for api in apis]
+        await put(fleet.graph, ship("a"))
+        first = [await told(events) for events in opened]
+        # A subscriber goes on in the other process, where the stream is not read.
+        await put(fleet.graph, ship("b"))
+        cursors = {"after": first[0]["cursor"]}
+        again = [await api.open(subscription._replace(variables=cursors)) for api in apis]
+        await put(fleet.graph, ship("c"))
+        later = [[(await told(events))["id"] for _ in range(2)] for events in again]
+
+        assert sorted([one.figures()["reading"], other.figures()["reading"]]) == [False, True]
+    assert [body["id"] for body in first] == [global_id("Ship", "SHIP#a")] * 2
+    assert later == [[global_id("Ship", "SHIP#b"), global_id("Ship", "SHIP#c")]] * 2
+
+
+async def caught_up(made: Following) -> None:
+    await made._made.wait()
+    assert made._reader is not None
+    await made._reader.caught_up()
+
+
+async def told(events: Events | Response) -> Any:
+    assert not isinstance(events, Response), events.body
+    return (await soon(events))["data"]["shipChanged"]
