@@ -19,7 +19,7 @@ need_chromium = command -v "$${CHROMIUM:-chromium}" >/dev/null || { test "$$(id 
     { echo "make test-ui needs chromium on PATH: install it (Debian: apt-get install chromium)" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-ui storm differential check schema golden bench bench-load lock clean
+.PHONY: help install run test test-ui storm delivery differential check schema golden bench bench-load lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,8 @@ test: install $(CLIENTS) ## run the tests
 	.venv/bin/pytest
 storm: install ## write for a minute while server and engine are killed five times each
 	.venv/bin/python -m tests.storm
+delivery: install ## deliver 200 writes a second for a minute while the reader of the stream is killed twice
+	.venv/bin/python -m tests.delivery
 differential: install ## compare plans with the reference on 20,000 random queries
 	.venv/bin/python -m tests.differential --cases 20000
 # Debian's browser: the download that test tools make by themselves is not in the registries.

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -31,8 +28,8 @@ from tests.conftest import BANANAS, Serve
 from tests.following import global_id, soon
 from tests.test_following import following
 from tests.test_streams_engine import SDL, put, ship
+from tests.valkey_server import SERVER, Server
 
-SERVER = shutil.which("valkey-server") or shutil.which("redis-server")
 MODEL = compile_model(BANANAS.read_text(), table="t")
 CONTAINERS = [of_type("Container")]
 BIG = 10**22
@@ -46,31 +43,6 @@ def change(number: int, shard: str = "a") -> Change:
     item: Item = {name: {"S": value} for name, value in key}
     before = {**item, "Operator": {"S": "before"}}
     return Change(("t", key), before, item, Place(shard, BIG + number), 1.5)
-
-
-class Server:
-    """A server of its own, which may be killed and started again."""
-
-    def __init__(self, folder: Path) -> None:
-        self._socket = folder / "s"
-        self.url = f"unix://{self._socket}"
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        assert SERVER is not None
-        options = ["--port", "0", "--unixsocket", str(self._socket), "--save", "", "--dir", str(self._socket.parent)]
-        self._process = subprocess.Popen([SERVER, *options], stdout=subprocess.PIPE)
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if b"eady to accept connections" in line:
-                return
-        raise AssertionError("the server did not start")
-
-    def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
 
 
 @pytest.fixture
