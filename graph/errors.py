@@ -21,6 +21,7 @@ GraphError
 ├── StreamError         changes cannot be followed
 │   ├── SubscriberTooSlow  changes come faster than a subscriber takes them
 │   └── PlaceLost       the stream no longer holds what came after a cursor
+├── SearchUnavailable   the search index cannot be asked
 ├── BudgetExceeded      an answer would read more items than the read budget allows
 ├── ItemError           a stored attribute is not of the type that the model declares
 │   ├── BlobMissing     the object that an item points to is not there
@@ -213,6 +214,12 @@ class PlaceLost(StreamError):
     """The stream no longer holds what came after a cursor: it keeps 24 hours."""
 
     code = "CURSOR_EXPIRED"
+
+
+class SearchUnavailable(GraphError):
+    """The search index is not built, was built for another model, or does not answer."""
+
+    code = "SEARCH_UNAVAILABLE"
 
 
 class ItemError(GraphError):

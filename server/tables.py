@@ -16,6 +16,7 @@ from graph.requests import DescribeTable
 from graph.tables import differences
 from resolvers.sdl import compile_model
 from server.settings import Settings
+from server.stores import open_index
 from server.transports import open_transport
 
 LOCAL_REGION = "eu-central-1"
@@ -36,7 +37,8 @@ def graph_of(model: Model, transport: Transport, settings: Settings) -> Graph:
         linger_secs=settings.batch_linger_secs,
     )
     blobs = FolderStore(settings.blobs) if settings.blobs else S3Store()
-    return Graph(model, Client(transport, settings.max_in_flight), limits, blobs)
+    search = open_index(model, settings.search)
+    return Graph(model, Client(transport, settings.max_in_flight), limits, blobs, search)
 
 
 def on_table(settings: Settings, work: Callable[[Graph], Awaitable[int]], *, is_compared: bool = True) -> int:

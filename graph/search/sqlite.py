@@ -1,0 +1,259 @@
+"""The index that needs nothing else: one file of SQLite with its full-text tables, for as many processes as there are.
+
+Every write is one transaction of SQLite's, so a process may die at any moment, and a rebuild in one process and the
+upkeep in another see each other's work. Sources: SQLite FTS5, "Full-text Query Syntax"; Write-Ahead Logging.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+
+from graph.cursor import Position
+from graph.errors import SearchUnavailable
+from graph.search import words as cutting
+from graph.search.index import Document, Hit, Rebuilding, Searched, Status, missing, of_another_model
+from graph.search.tables import Tables
+from graph.search.words import Word
+
+T = TypeVar("T")
+
+BUSY_SECS = 30.0
+"""So long a writer waits for another one."""
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS indexes (
+  number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, fields TEXT NOT NULL, is_ready INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS shards (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+"""
+
+
+class SqliteIndex:
+    """Search indexes in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._idle: list[tuple[int, sqlite3.Connection]] = []
+
+    # --- what is asked ---
+
+    async def search(self, of: Searched, words: Sequence[Word], limit: int, after: Position | None) -> list[Hit]:
+        """Find the best hits, or those behind a place.
+
+        Cost: what matches is ranked as a whole, better kinds of hits first and the others only if they are needed.
+        """
+        place = None if after is None else (after[0], after[1])
+        return await self._asking(of, lambda tables: tables.search(of, words, limit, place))
+
+    def check(self, position: Position) -> bool:
+        """Say whether a position may be one of this index's."""
+        return len(position) == 2 and isinstance(position[0], int) and isinstance(position[1], str)
+
+    async def count(self, of: Searched, words: Sequence[Word]) -> int:
+        """Count all hits."""
+        return await self._asking(of, lambda tables: tables.count(words))
+
+    async def _asking(self, of: Searched, ask: Callable[[Tables], T]) -> T:
+        if not self._path.exists():
+            raise missing(of)
+        return await self._reading(lambda one: ask(_current(one, of)))
+
+    async def status(self, of: Searched) -> Status:
+        """Say how the index of a type stands."""
+
+        def look(one: sqlite3.Connection) -> Status:
+            ready, building = _indexes(one, of.name, is_ready=True), _indexes(one, of.name, is_ready=False)
+            problem = str(missing(of)) if not ready else None
+            if ready and ready[0][1] != _fields(of):
+                problem = str(of_another_model(of))
+            return Status(of, Tables(one, ready[0][0]).documents() if ready else 0, problem, bool(building))
+
+        if not self._path.exists():
+            return Status(of, problem=str(missing(of)))
+        return await self._reading(look)
+
+    # --- what is written ---
+
+    async def apply(self, documents: Sequence[Document]) -> None:
+        """Take changes, in their order, into the index of each type and into the one that is being built."""
+        if not self._path.exists():
+            # What is built later is read from the table, as it is then.
+            return
+
+        def write(one: sqlite3.Connection) -> None:
+            shards = _shards(one, {document.place.shard for document in documents if document.place is not None})
+            known: dict[str, list[Tables]] = {}
+            for document in documents:
+                if document.of.name not in known:
+                    found = _indexes(one, document.of.name)
+                    same = _fields(document.of)
+                    known[document.of.name] = [Tables(one, number) for number, fields in found if fields == same]
+                for tables in known[document.of.name]:
+                    place = document.place
+                    tables.put(document, None if place is None else (shards[place.shard], place.sequence))
+
+        await self._writing(write)
+
+    async def rebuild(self, types: Sequence[Searched]) -> Rebuilding:
+        """Begin new indexes of these types."""
+
+        def begin(one: sqlite3.Connection) -> dict[str, int]:
+            numbers: dict[str, int] = {}
+            for of in types:
+                for number, _ in _indexes(one, of.name, is_ready=False):
+                    Tables(one, number).drop()
+                made = one.execute(
+                    "INSERT INTO indexes (name, fields, is_ready) VALUES (?, ?, 0)", (of.name, _fields(of))
+                )
+                numbers[of.name] = int(made.lastrowid or 0)
+                Tables(one, numbers[of.name]).create(tuple(of.fields))
+            return numbers
+
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        return _SqliteRebuilding(self._writing, await self._writing(begin))
+
+    async def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for _, connection in idle:
+            connection.close()
+
+    # --- connections ---
+
+    async def _reading(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return await asyncio.to_thread(self._work, work, "BEGIN")
+
+    async def _writing(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return await asyncio.to_thread(self._work, work, "BEGIN IMMEDIATE")
+
+    def _work(self, work: Callable[[sqlite3.Connection], T], begin: str) -> T:
+        """Do something in a transaction. Raises SearchUnavailable."""
+        try:
+            with self._connection() as connection:
+                connection.execute(begin)
+                try:
+                    result = work(connection)
+                except BaseException:
+                    connection.execute("ROLLBACK")
+                    raise
+                connection.execute("COMMIT")
+                return result
+        except sqlite3.Error as error:
+            raise SearchUnavailable(
+                f"the search index {self._path} cannot be used: {error}. See that the file may be written and the disk "
+                "has room; if it is damaged, delete it, and `tablegraph search rebuild` builds it anew"
+            ) from error
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            # A connection that was opened before a fork belongs to the parent.
+            self._idle = [entry for entry in self._idle if entry[0] == os.getpid()]
+            connection = self._idle.pop()[1] if self._idle else None
+        if connection is None:
+            connection = self._open()
+        try:
+            yield connection
+        except sqlite3.Error:
+            connection.close()
+            raise
+        finally:
+            with self._lock:
+                self._idle.append((os.getpid(), connection))
+
+    def _open(self) -> sqlite3.Connection:
+        if not self._path.parent.is_dir():
+            raise sqlite3.OperationalError("there is no such file")
+        connection = sqlite3.connect(self._path, BUSY_SECS, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA journal_mode = WAL")
+        # Whoever reads the stream notes what is done: then it must be, whatever happens to the machine.
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.executescript(_SCHEMA)
+        return connection
+
+
+class _SqliteRebuilding:
+    """New indexes in the file, by the names of their types."""
+
+    def __init__(self, writing: Any, numbers: dict[str, int]) -> None:
+        self._writing = writing
+        self._numbers = numbers
+
+    async def add(self, documents: Sequence[Document]) -> None:
+        """Take documents as they were read from the table; those that are there already came with a change."""
+
+        def write(one: sqlite3.Connection) -> None:
+            self._check(one)
+            for document in documents:
+                Tables(one, self._numbers[document.of.name]).put_new(document)
+
+        await self._writing(write)
+
+    async def finish(self) -> None:
+        """Put the new indexes in the place of the old ones, all at once."""
+
+        def switch(one: sqlite3.Connection) -> None:
+            self._check(one)
+            for name, new in self._numbers.items():
+                for number, _ in _indexes(one, name, is_ready=True):
+                    Tables(one, number).drop()
+                one.execute("UPDATE indexes SET is_ready = 1 WHERE number = ?", (new,))
+
+        await self._writing(switch)
+
+    async def abandon(self) -> None:
+        """Drop the new indexes."""
+
+        def drop(one: sqlite3.Connection) -> None:
+            for name, new in self._numbers.items():
+                if new in [number for number, _ in _indexes(one, name, is_ready=False)]:
+                    Tables(one, new).drop()
+
+        await self._writing(drop)
+
+    def _check(self, one: sqlite3.Connection) -> None:
+        """Refuse to go on where somebody else has begun."""
+        for name, new in self._numbers.items():
+            if new not in [number for number, _ in _indexes(one, name, is_ready=False)]:
+                raise SearchUnavailable(
+                    "another rebuild of the search index has begun, and this one is given up: wait for the other one"
+                )
+
+
+def _fields(of: Searched) -> str:
+    """Write what an index is made of: with other fields, or other words of the same text, it is another one."""
+    return orjson.dumps([cutting.VERSION, *of.fields]).decode()
+
+
+def _indexes(one: sqlite3.Connection, name: str, *, is_ready: bool | None = None) -> list[tuple[int, str]]:
+    states = (0, 1) if is_ready is None else (int(is_ready),) * 2
+    found = one.execute(
+        "SELECT number, fields FROM indexes WHERE name = ? AND is_ready IN (?, ?) ORDER BY number", (name, *states)
+    )
+    return [(int(number), str(fields)) for number, fields in found]
+
+
+def _current(one: sqlite3.Connection, of: Searched) -> Tables:
+    found = _indexes(one, of.name, is_ready=True)
+    if not found:
+        raise missing(of)
+    number, fields = found[0]
+    if fields != _fields(of):
+        raise of_another_model(of)
+    return Tables(one, number)
+
+
+def _shards(one: sqlite3.Connection, names: set[str]) -> dict[str, int]:
+    one.executemany("INSERT OR IGNORE INTO shards (name) VALUES (?)", [(name,) for name in sorted(names)])
+    return {name: int(one.execute("SELECT number FROM shards WHERE name = ?", (name,)).fetchone()[0]) for name in names}
