@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from graph.loaders import Limits
 from graph.maintenance.walk import Walk
 from graph.requests import Item
+from graph.search.index import Document, Searched
 from graph.search.rebuild import rebuild
 from graph.search.sqlite import SqliteIndex
-from graph.search.words import tokens
+from graph.search.words import tokens, wanted
 from resolvers.schema import Api
 from tests.conftest import PATIENT, ROOT, Serve, Served, example_items
 
@@ -146,9 +147,9 @@ async def test_what_is_found(serve_places: Search, text: str, found: bool) -> No
         pytest.param("Große Straße", "grosse STRASSE", id="sharp-s"),
         pytest.param("Ørsted & Łódź", "orsted lodz", id="letters-with-strokes"),
         pytest.param("İstanbul", "istanbul", id="dotted-i"),
-        pytest.param("ＡＣＭＥ　１２", "acme 12", id="full-width"),
+        pytest.param("\uff21\uff23\uff2d\uff25\u3000\uff11\uff12", "acme 12", id="full-width"),
         pytest.param("東京都庁", "東京", id="han"),
-        pytest.param("すしバー", "スシ".replace("スシ", "すし"), id="kana"),
+        pytest.param("すしバー", "すし", id="kana"),
         pytest.param("서울특별시", "서울", id="hangul"),
         pytest.param("Ελλάδα", "ελλαδα", id="greek"),
         pytest.param("Москва", "москва", id="cyrillic"),
@@ -295,7 +296,8 @@ async def test_a_filter_that_refuses_all_ends_with_the_read_budget(serve_places:
     )
 
     data = await served.data(
-        '{ searchPlaces(text: "acme", first: 5, where: { stars: { eq: 1 } }) { nodes { name } pageInfo { hasNextPage endCursor } } }'
+        '{ searchPlaces(text: "acme", first: 5, where: { stars: { eq: 1 } }) '
+        "{ nodes { name } pageInfo { hasNextPage endCursor } } }"
     )
 
     page = data["searchPlaces"]
@@ -308,7 +310,10 @@ async def test_a_filter_that_refuses_all_ends_with_the_read_budget(serve_places:
 
 async def test_cursors_of_another_search_are_refused(serve_places: Search) -> None:
     served = await serve_places([place(number, "Acme Oslo") for number in range(3)])
-    query = "query ($text: String!, $after: String) { searchPlaces(text: $text, after: $after, first: 1) { pageInfo { endCursor } } }"
+    query = (
+        "query ($text: String!, $after: String) "
+        "{ searchPlaces(text: $text, after: $after, first: 1) { pageInfo { endCursor } } }"
+    )
     cursor = (await served.data(query, {"text": "acme"}))["searchPlaces"]["pageInfo"]["endCursor"]
 
     for text, after in (("oslo", cursor), ("acme", "nonsense"), ("acme", cursor[:-4])):
@@ -350,8 +355,10 @@ async def test_both_executors_answer_alike(serve_places: Search, executor: Any) 
     served.api = Api(served.graph, executor=executor)
 
     data = await served.data(
-        'query ($yes: Boolean!) { searchPlaces(text: "acme", first: 1) { __typename totalCount edges { __typename score cursor @skip(if: $yes) '
-        "node { __typename name town { country } } } pageInfo { hasNextPage hasPreviousPage startCursor @skip(if: $yes) } } }",
+        'query ($yes: Boolean!) { searchPlaces(text: "acme", first: 1) { __typename totalCount '
+        "edges { __typename score cursor @skip(if: $yes) "
+        "node { __typename name town { country } } } "
+        "pageInfo { hasNextPage hasPreviousPage startCursor @skip(if: $yes) } } }",
         {"yes": True},
     )
 
@@ -421,14 +428,14 @@ async def test_stores_are_found_once_and_never_by_their_copies(serve: Serve, ind
     assert copies, "edges and tags hold copies of the names of stores"
 
     counts = await rebuild(Walk(served.graph, 4))
-    data = await served.data('{ searchStores(text: "acme", first: 100) { totalCount nodes { id number storeName } } }')
+    data = await served.data(
+        '{ searchStores(text: "melbourne", first: 100) { totalCount nodes { number storeName } } }'
+    )
 
-    assert counts["Store"] == len(stores)
-    found = data["searchStores"]["nodes"]
-    ids = [node["id"] for node in found]
-    wanted = [item for item in stores if any(w.startswith("acme") for w in tokens(item["storeName"]["S"]).split())]
-    assert len(ids) == len(set(ids)) == data["searchStores"]["totalCount"]
-    assert {item["id"]["S"] for item in wanted} <= {node["number"] for node in found}
+    assert counts == {"Store": len(stores)}
+    numbers = sorted(item["id"]["S"] for item in stores if "melbourne" in tokens(item["storeName"]["S"]).split())
+    assert sorted(node["number"] for node in data["searchStores"]["nodes"]) == numbers != []
+    assert data["searchStores"]["totalCount"] == len(numbers)
 
 
 # --- any text -----------------------------------------------------------------------------------------------------
@@ -439,9 +446,6 @@ async def test_stores_are_found_once_and_never_by_their_copies(serve: Serve, ind
 @example(stored=["a\u0301 ❤\ufe0f"], text="❤\ufe0f")
 @example(stored=["ǆ ﬁ ﷺ"], text="fi")
 async def test_any_text_finds_what_has_its_words(tmp_path_factory: Any, stored: list[str], text: str) -> None:
-    from graph.search.index import Document, Searched
-    from graph.search.words import wanted
-
     index = SqliteIndex(tmp_path_factory.mktemp("any") / "search.db")
     of = Searched("Place", "places", {"name": 1.0})
     building = await index.rebuild([of])

@@ -26,20 +26,19 @@ class Search:
 
     def all(self) -> dict[str, ItemType]:
         """Give the item types with what is searched of them."""
-        for type_ in (*self._declared.objects.values(), *self._declared.interfaces.values(), *self._query()):
+        for type_ in (*self._declared.objects.values(), *self._declared.interfaces.values()):
             self._refuse(type_, "and no items", "expected it on a type with @node. Add @node, or remove @search")
+        if self._declared.query is not None:
+            # What its fields may have is looked at with the finds.
+            query = replace(self._declared.query, fields={})
+            self._refuse(query, "and is the root", "expected it on the type that is searched. Move it there")
         return {name: self._item(self._declared.items[name], item) for name, item in self._items.items()}
 
-    def _query(self) -> list[DeclaredType]:
-        return [self._declared.query] if self._declared.query else []
-
-    def _refuse(self, type_: DeclaredType, why: str, cure: str) -> bool:
+    def _refuse(self, type_: DeclaredType, why: str, cure: str) -> None:
         """Report every @search of a type that cannot be searched at all."""
-        uses = [*type_.uses("search"), *(use for _, use in _marked(type_))]
-        for use in uses:
+        for use in (*type_.uses("search"), *(use for _, use in _marked(type_))):
             if not self._report.blames(*self._declared.directives(type_.name)):
                 self._report.add(use.node, f"`{type_.name}` has @search {why}: {cure}")
-        return bool(uses)
 
     def _item(self, type_: DeclaredType, item: ItemType) -> ItemType:
         if not type_.uses("search") and not _marked(type_):
