@@ -13,10 +13,10 @@ from graph.errors import AccessRefused, StoreError, TableMissing
 from graph.loaders import Graph, Limits
 from graph.model import Model
 from graph.requests import DescribeTable
+from graph.search.places import open_index
 from graph.tables import differences
 from resolvers.sdl import compile_model
 from server.settings import Settings
-from server.stores import open_index
 from server.transports import open_transport
 
 LOCAL_REGION = "eu-central-1"

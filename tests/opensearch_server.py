@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from graph.search.typos import nearest
+from graph.search.typos import Wanted
 
 Json = dict[str, Any]
 
@@ -201,7 +201,8 @@ def _leaf(kind: str, asked: Json, words: list[str]) -> float | None:
         count = sum(word.startswith(asked["value"]) for word in words)
     elif kind == "fuzzy":
         assert asked["fuzziness"] in (1, 2)
-        count = sum(nearest(asked["value"], word, asked["fuzziness"]) is not None for word in words)
+        wanted_word = Wanted(asked["value"])
+        count = sum(wanted_word.whole(word)[0] <= asked["fuzziness"] for word in words)
     else:
         raise Refused(400, f"unknown query [{kind}]")
     return float(asked["boost"]) * count / (count + 1) if count else None

@@ -12,6 +12,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -101,6 +102,8 @@ class SqliteIndex:
                 for tables in known[document.of.name]:
                     place = document.place
                     tables.put(document, None if place is None else (shards[place.shard], place.sequence))
+            for tables in chain.from_iterable(known.values()):
+                tables.learn()
 
         await self._writing(write)
 
@@ -195,8 +198,11 @@ class _SqliteRebuilding:
 
         def write(one: sqlite3.Connection) -> None:
             self._check(one)
+            tables = {name: Tables(one, number) for name, number in self._numbers.items()}
             for document in documents:
-                Tables(one, self._numbers[document.of.name]).put_new(document)
+                tables[document.of.name].put_new(document)
+            for each in tables.values():
+                each.learn()
 
         await self._writing(write)
 

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 
 from graph.search.index import Document, Hit, Searched
-from graph.search.typos import grams, least_shared, nearest, nearest_beginning
+from graph.search.typos import Wanted, grams, least_shared
 from graph.search.words import Word, is_misspelt
 
 RANKS = 1_000_000
@@ -24,10 +24,10 @@ _TABLES = (
       document INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, is_gone INTEGER NOT NULL, shard INTEGER, sequence BLOB
     )
     """,
-    "CREATE TABLE words_{n} (word TEXT PRIMARY KEY) WITHOUT ROWID",
+    "CREATE TABLE words_{n} (number INTEGER PRIMARY KEY, word TEXT NOT NULL UNIQUE)",
     """
     CREATE TABLE grams_{n} (
-      gram TEXT, length INTEGER, word TEXT, PRIMARY KEY (gram, length, word)
+      gram TEXT, length INTEGER, word INTEGER, PRIMARY KEY (gram, length, word)
     ) WITHOUT ROWID
     """,
 )
@@ -39,6 +39,8 @@ class Tables:
     def __init__(self, connection: sqlite3.Connection, number: int) -> None:
         self._connection = connection
         self._number = number
+        self._met: set[str] = set()
+        """Words that the vocabulary may lack."""
 
     def create(self, fields: Sequence[str]) -> None:
         """Make the tables; a field of the type is a column of the texts."""
@@ -101,17 +103,24 @@ class Tables:
         marks = ", ".join("?" * (len(texts) + 1))
         columns = ", ".join(f"f{column}" for column, _ in enumerate(texts))
         self._run(f"INSERT INTO texts_{{n}} (rowid, {columns}) VALUES ({marks})", (number, *texts))
-        for word in {word for text in texts for word in text.split(" ")}:
-            # What no document has any more stays until the next rebuild: it finds nothing.
-            if len(word) >= _SHORTEST and is_misspelt(word):
-                self._learn(word)
+        for text in texts:
+            self._met.update(text.split(" "))
 
-    def _learn(self, word: str) -> None:
-        if self._run("INSERT OR IGNORE INTO words_{n} VALUES (?)", (word,)).rowcount:
-            self._connection.executemany(
-                f"INSERT OR IGNORE INTO grams_{self._number} VALUES (?, ?, ?)",
-                [(gram, len(word), word) for gram in grams(word)],
-            )
+    def learn(self) -> None:
+        """Take the words of all that was put into the vocabulary; to be called once, behind the last document.
+
+        What no document has any more stays there until the next rebuild: it finds nothing.
+        """
+        for word in sorted(self._met):
+            if len(word) < _SHORTEST or not is_misspelt(word):
+                continue
+            made = self._run("INSERT OR IGNORE INTO words_{n} (word) VALUES (?)", (word,))
+            if made.rowcount:
+                self._connection.executemany(
+                    f"INSERT INTO grams_{self._number} VALUES (?, ?, ?)",
+                    [(gram, len(word), made.lastrowid) for gram in grams(word)],
+                )
+        self._met.clear()
 
     # --- searching ---
 
@@ -177,12 +186,14 @@ class Tables:
         wanted, typos = word.tokens[0], word.typos
         pairs = grams(wanted, is_whole=not is_begun)
         rows = self._run(
-            f"SELECT word FROM grams_{{n}} WHERE gram IN ({', '.join('?' * len(pairs))}) AND length BETWEEN ? AND ? "
-            "GROUP BY word HAVING count(*) >= ?",
+            "SELECT words_{n}.word FROM words_{n} JOIN (SELECT word FROM grams_{n} "
+            f"WHERE gram IN ({', '.join('?' * len(pairs))}) AND length BETWEEN ? AND ? "
+            "GROUP BY word HAVING count(*) >= ?) AS near ON near.word = number",
             (*pairs, len(wanted) - typos, 10_000 if is_begun else len(wanted) + typos, least_shared(len(pairs), typos)),
         )
-        measure = nearest_beginning if is_begun else nearest
-        found = {near for (other,) in rows if (near := measure(wanted, other, typos)) and near[1] != wanted}
+        sought = Wanted(wanted)
+        measured = {sought.beginning(other, typos) if is_begun else sought.whole(other) for (other,) in rows}
+        found = [(distance, other) for distance, other in measured if 0 < distance <= typos and other]
         return [f'"{other}"' for _, other in sorted(found)[:MOST_ALTERNATIVES]]
 
     def _run(self, statement: str, values: Sequence[object] | dict[str, object] = ()) -> sqlite3.Cursor:

@@ -13,42 +13,52 @@ def grams(word: str, *, is_whole: bool = True) -> list[str]:
 
 
 def least_shared(count: int, typos: int) -> int:
-    """Say how many of its pairs a word shares at least with one that is so many typos away."""
-    return max(1, count - 3 * typos)
+    """Say how many of its pairs a word shares at least with one that is so many typos away, one of them a swap."""
+    return max(1, count - 2 * typos - 1)
 
 
-def nearest(wanted: str, word: str, most: int) -> tuple[int, str] | None:
-    """Give how many typos make a word of the wanted one, and that word; None where there are more than `most`."""
-    distance = _last_row(wanted, word, most)
-    return (distance[-1], word) if distance and distance[-1] <= most else None
+class Wanted:
+    """A word that is compared with many others."""
 
+    def __init__(self, word: str) -> None:
+        self._places: dict[str, int] = {}
+        for place, letter in enumerate(word):
+            self._places[letter] = self._places.get(letter, 0) | 1 << place
+        self._length = len(word)
 
-def nearest_beginning(wanted: str, word: str, most: int) -> tuple[int, str] | None:
-    """Give the beginning of a word that is the fewest typos away from the wanted one, and how many."""
-    distances = _last_row(wanted, word[: len(wanted) + most], most)
-    if not distances or (least := min(distances)) > most:
-        return None
-    # Of several beginnings the longest: it finds the least else.
-    end = max(place for place, distance in enumerate(distances) if distance == least)
-    return (least, word[:end]) if end else None
+    def distances(self, other: str) -> list[int]:
+        """Give how many typos away every beginning of another word is, the empty one first.
 
+        Bits stand for the letters of the wanted word: a column of the table that is usually filled is two numbers, of
+        what rises and what falls along it. Swapped neighbours count as one typo (optimal string alignment).
+        Source: Hyyrö, "A Bit-Vector Algorithm for Computing Levenshtein and Damerau Edit Distances", 2003.
+        """
+        last = 1 << (self._length - 1)
+        every = (last << 1) - 1
+        rises, falls, same, matched = every, 0, 0, 0
+        distance = self._length
+        found = [distance]
+        for letter in other:
+            before, matched = matched, self._places.get(letter, 0)
+            swapped = ((~same & matched) << 1) & before
+            same = ((((matched & rises) + rises) ^ rises) | matched | falls | swapped) & every
+            more = falls | (every & ~(same | rises))
+            less = same & rises
+            distance += bool(more & last) - bool(less & last)
+            found.append(distance)
+            more = (more << 1 | 1) & every
+            rises = (less << 1 | (every & ~(same | more))) & every
+            falls = more & same
+        return found
 
-def _last_row(wanted: str, word: str, most: int) -> list[int]:
-    """Give the distances of the wanted word to every beginning of another, empty where all are above `most`.
+    def whole(self, other: str) -> tuple[int, str]:
+        """Give how many typos away another word is, and that word."""
+        return self.distances(other)[-1], other
 
-    Source: optimal string alignment; swapped neighbours count as one typo.
-    """
-    before: list[int] = []
-    row = list(range(len(word) + 1))
-    for line, letter in enumerate(wanted, 1):
-        above, row = row, [line]
-        for place, other in enumerate(word, 1):
-            cost = min(above[place] + 1, row[-1] + 1, above[place - 1] + (letter != other))
-            if line > 1 and place > 1 and letter == word[place - 2] and wanted[line - 2] == other:
-                cost = min(cost, before[place - 2] + 1)
-            row.append(cost)
-        # Swapped letters reach over one line.
-        if min(row) > most and min(above) > most:
-            return []
-        before = above
-    return row
+    def beginning(self, other: str, most: int) -> tuple[int, str]:
+        """Give the beginning of another word that is the fewest typos away, and how many."""
+        distances = self.distances(other[: self._length + most])
+        least = min(distances)
+        # Of several beginnings the longest: it finds the least else.
+        end = len(distances) - 1 - distances[::-1].index(least)
+        return least, other[:end]

@@ -1,4 +1,4 @@
-"""What lies beside the tables: the search index, a file or an OpenSearch."""
+"""Where an index lies: in a file, or in an OpenSearch."""
 
 from __future__ import annotations
 
