@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from graph.cursor import write_cursor
 from graph.loaders import Limits
 from graph.maintenance.walk import Walk
 from graph.requests import Item
@@ -319,6 +322,10 @@ async def test_cursors_of_another_search_are_refused(serve_places: Search) -> No
     for text, after in (("oslo", cursor), ("acme", "nonsense"), ("acme", cursor[:-4])):
         error = await served.error(query, {"text": text, "after": after})
         assert error["extensions"]["code"] == "BAD_CURSOR"
+    for rank in (2**63, -1):
+        _, name, (_, id_) = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        forged = write_cursor((rank, id_), name)
+        assert (await served.error(query, {"text": "acme", "after": forged}))["extensions"]["code"] == "BAD_CURSOR"
     # The same words are the same search, however they are written.
     await served.data(query, {"text": "  ACME!", "after": cursor})
 
@@ -447,7 +454,7 @@ async def test_stores_are_found_once_and_never_by_their_copies(serve: Serve, ind
 @example(stored=["ǆ ﬁ ﷺ"], text="fi")
 async def test_any_text_finds_what_has_its_words(tmp_path_factory: Any, stored: list[str], text: str) -> None:
     index = SqliteIndex(tmp_path_factory.mktemp("any") / "search.db")
-    of = Searched("Place", "places", {"name": 1.0})
+    of = Searched("Place", "places", ("pk",), {"name": 1.0})
     building = await index.rebuild([of])
     await building.add([Document(of, f"[{number}]", {"name": tokens(one)}) for number, one in enumerate(stored)])
     await building.finish()

@@ -21,7 +21,7 @@ from tests.conftest import Serve, Served
 from tests.opensearch_server import Cluster, opensearch
 from tests.test_search import PLACES, place, walk
 
-OF = Searched("Place", "Places", {"name": 5.0, "about": 1.0})
+OF = Searched("Place", "Places", ("pk",), {"name": 5.0, "about": 1.0})
 
 
 @pytest.fixture
@@ -92,7 +92,9 @@ async def test_pages_together_are_all_hits_each_once(serve: Serve, index: OpenSe
     assert await walk(served, "acme store", 7) == whole
 
 
-@pytest.mark.parametrize("position", [("2.5", "x"), ("1e-05", "x"), ("x", "y"), ("-1.0", "x"), ("1.0",), (1, "x")])
+@pytest.mark.parametrize(
+    "position", [("2.5", "x"), ("x", "y"), ("9" * 400 + ".0", "x"), ("-1.0", "x"), ("1.0",), (1, "x")]
+)
 def test_positions_are_checked_before_they_are_sent(position: Any) -> None:
     index = OpenSearchIndex("opensearch+https://localhost/x")
 
@@ -178,7 +180,7 @@ async def test_one_document_that_is_refused_fails_the_batch(
 async def test_an_index_that_is_missing_or_of_another_model_names_the_command(index: OpenSearchIndex) -> None:
     with pytest.raises(SearchUnavailable, match="`tablegraph search rebuild`"):
         await found(index, "acme")
-    await (await index.rebuild([Searched("Place", "Places", {"name": 5.0})])).finish()
+    await (await index.rebuild([Searched("Place", "Places", ("pk",), {"name": 5.0})])).finish()
 
     with pytest.raises(SearchUnavailable, match="another model"):
         await found(index, "acme")

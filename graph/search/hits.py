@@ -43,7 +43,9 @@ async def search(operation: Operation, item: ItemType, text: str, arguments: Pag
             f"this server has no search index, and `{item.name}` is searched: expected --search with the file that "
             "`tablegraph search rebuild` made, or with the URL of an OpenSearch"
         )
-    source = HitsSource(operation, index, searched(item), wanted(text), keep_where(operation, asked.where))
+    source = HitsSource(
+        operation, index, searched(operation.model, item), wanted(text), keep_where(operation, asked.where)
+    )
     name = fingerprint("search", item.name, source.words, asked.where)
     window_ = window(arguments, operation.limits, name, source)
     budget = operation.limits.read_budget
@@ -94,7 +96,7 @@ class HitsSource:
     async def load(self, hits: Sequence[Hit]) -> list[Entry]:
         """Read the nodes of hits. Cost: a BatchGetItem for each 100, shared with the whole operation."""
         model, item = self.operation.model, self.operation.model.items[self.of.type_name]
-        named = [Entity(model, item, key=item_key(model, self.of, hit.id)) for hit in hits]
+        named = [Entity(model, item, key=item_key(self.of, hit.id)) for hit in hits]
         nodes = await by_keys(self.operation, named)
         self.scores |= {hit.position: hit.score for hit in hits}
         entries = [Entry(hit.position, node) for hit, node in zip(hits, nodes, strict=True) if node is not None]

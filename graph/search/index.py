@@ -18,7 +18,7 @@ from graph.keys import KeyValue
 from graph.model import ItemType, Model
 from graph.requests import ItemKey
 from graph.scalars import number_text, storable
-from graph.search.words import Word
+from graph.search.words import VERSION, Word
 from graph.streams.change import Place
 
 CURE = "`tablegraph search rebuild` builds it"
@@ -26,16 +26,22 @@ CURE = "`tablegraph search rebuild` builds it"
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """A type whose nodes are searched: the table that they lie in, and how much each of its fields counts."""
+    """A type whose nodes are searched: the table that they lie in, its key, and how much each field counts."""
 
     type_name: str
     table: str
+    key_attributes: tuple[str, ...]
     fields: Mapping[str, float]
 
     @property
     def name(self) -> str:
         """Name its index; several models may share the place where indexes lie."""
         return f"{self.table}.{self.type_name}"
+
+    @property
+    def makings(self) -> list[Any]:
+        """List what an index is made of: with other fields or keys, or other words of a text, it is another one."""
+        return [VERSION, self.key_attributes, list(self.fields)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +120,13 @@ class SearchIndex(Protocol):
 
 def searched_types(model: Model) -> dict[str, Searched]:
     """List the types of a model that are searched, by name."""
-    return {item.name: searched(item) for item in model.items.values() if item.searched}
+    return {item.name: searched(model, item) for item in model.items.values() if item.searched}
 
 
-def searched(item: ItemType) -> Searched:
+def searched(model: Model, item: ItemType) -> Searched:
     """Say how a type is searched."""
-    return Searched(item.name, item.layouts[0].table, item.searched)
+    table = model.tables[item.layouts[0].table]
+    return Searched(item.name, table.name, table.key_attributes, item.searched)
 
 
 def missing(of: Searched) -> SearchUnavailable:
@@ -131,7 +138,7 @@ def of_another_model(of: Searched) -> SearchUnavailable:
     """Refuse a search in an index of other fields."""
     return SearchUnavailable(
         f"the search index of `{of.type_name}` was built for another model: expected one of the fields "
-        f"{', '.join(of.fields)}: {CURE}"
+        f"{', '.join(of.fields)} and the key of {', '.join(of.key_attributes)}: {CURE}"
     )
 
 
@@ -144,7 +151,7 @@ def _written(value: KeyValue) -> Any:
     return value if isinstance(value, str) else {"N": number_text(value)}
 
 
-def item_key(model: Model, of: Searched, id_: str) -> ItemKey:
+def item_key(of: Searched, id_: str) -> ItemKey:
     """Read the key of an item back."""
     values = [value if isinstance(value, str) else storable(value["N"]) for value in orjson.loads(id_)]
-    return of.table, tuple(zip(model.tables[of.table].key_attributes, values, strict=True))
+    return of.table, tuple(zip(of.key_attributes, values, strict=True))

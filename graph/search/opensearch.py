@@ -20,7 +20,6 @@ import urllib3
 
 from graph.cursor import Position
 from graph.errors import SearchUnavailable
-from graph.search import words as cutting
 from graph.search.index import Document, Hit, Rebuilding, Searched, Status, missing, of_another_model
 from graph.search.words import Word
 from graph.streams.change import Place
@@ -75,7 +74,7 @@ class OpenSearchIndex:
         return (
             len(position) == 2
             and all(isinstance(part, str) for part in position)
-            and re.fullmatch(r"\d+\.\d+(e-?\d+)?", position[0], re.ASCII) is not None
+            and re.fullmatch(r"\d{1,9}\.\d{1,20}(e-\d{1,3})?", position[0], re.ASCII) is not None
         )
 
     async def count(self, of: Searched, words: Sequence[Word]) -> int:
@@ -102,7 +101,8 @@ class OpenSearchIndex:
         if status == 404:
             raise missing(of)
         _expect(status, found, "GET _mapping")
-        if any(one["mappings"].get("_meta", {}).get("fields") != _fields(of) for one in found.values()):
+        makings = orjson.loads(orjson.dumps(of.makings))
+        if any(one["mappings"].get("_meta", {}).get("makings") != makings for one in found.values()):
             raise of_another_model(of)
         self._checked.add(alias)
 
@@ -163,7 +163,7 @@ class OpenSearchIndex:
             "settings": {"index": {"gc_deletes": DELETES_KEPT}},
             "mappings": {
                 "dynamic": "strict",
-                "_meta": {"fields": _fields(of)},
+                "_meta": {"makings": of.makings},
                 "properties": {"id": {"type": "keyword", "index": False}, **dict.fromkeys(of.fields, text)},
             },
             "aliases": {_kept_alias(self._alias(of)): {}},
@@ -301,10 +301,6 @@ def _all(queries: list[Json]) -> Json:
 
 def _kept_alias(alias: str) -> str:
     return f"{alias}-all"
-
-
-def _fields(of: Searched) -> list[Any]:
-    return [cutting.VERSION, *of.fields]
 
 
 def _expect(status: int, answer: Any, what: str) -> Json:

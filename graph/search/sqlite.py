@@ -20,9 +20,8 @@ import orjson
 
 from graph.cursor import Position
 from graph.errors import SearchUnavailable
-from graph.search import words as cutting
 from graph.search.index import Document, Hit, Rebuilding, Searched, Status, missing, of_another_model
-from graph.search.tables import Tables
+from graph.search.tables import KINDS, RANKS, Tables
 from graph.search.words import Word
 
 T = TypeVar("T")
@@ -32,7 +31,7 @@ BUSY_SECS = 30.0
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS indexes (
-  number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, fields TEXT NOT NULL, is_ready INTEGER NOT NULL
+  number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, makings TEXT NOT NULL, is_ready INTEGER NOT NULL
 );
 CREATE TABLE IF NOT EXISTS shards (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 """
@@ -58,7 +57,12 @@ class SqliteIndex:
 
     def check(self, position: Position) -> bool:
         """Say whether a position may be one of this index's."""
-        return len(position) == 2 and isinstance(position[0], int) and isinstance(position[1], str)
+        return (
+            len(position) == 2
+            and isinstance(position[0], int)
+            and 0 <= position[0] <= KINDS * RANKS
+            and isinstance(position[1], str)
+        )
 
     async def count(self, of: Searched, words: Sequence[Word]) -> int:
         """Count all hits."""
@@ -75,7 +79,7 @@ class SqliteIndex:
         def look(one: sqlite3.Connection) -> Status:
             ready, building = _indexes(one, of.name, is_ready=True), _indexes(one, of.name, is_ready=False)
             problem = str(missing(of)) if not ready else None
-            if ready and ready[0][1] != _fields(of):
+            if ready and ready[0][1] != _makings(of):
                 problem = str(of_another_model(of))
             return Status(of, Tables(one, ready[0][0]).documents() if ready else 0, problem, bool(building))
 
@@ -97,8 +101,8 @@ class SqliteIndex:
             for document in documents:
                 if document.of.name not in known:
                     found = _indexes(one, document.of.name)
-                    same = _fields(document.of)
-                    known[document.of.name] = [Tables(one, number) for number, fields in found if fields == same]
+                    same = _makings(document.of)
+                    known[document.of.name] = [Tables(one, number) for number, makings in found if makings == same]
                 for tables in known[document.of.name]:
                     place = document.place
                     tables.put(document, None if place is None else (shards[place.shard], place.sequence))
@@ -116,7 +120,7 @@ class SqliteIndex:
                 for number, _ in _indexes(one, of.name, is_ready=False):
                     Tables(one, number).drop()
                 made = one.execute(
-                    "INSERT INTO indexes (name, fields, is_ready) VALUES (?, ?, 0)", (of.name, _fields(of))
+                    "INSERT INTO indexes (name, makings, is_ready) VALUES (?, ?, 0)", (of.name, _makings(of))
                 )
                 numbers[of.name] = int(made.lastrowid or 0)
                 Tables(one, numbers[of.name]).create(tuple(of.fields))
@@ -237,25 +241,24 @@ class _SqliteRebuilding:
                 )
 
 
-def _fields(of: Searched) -> str:
-    """Write what an index is made of: with other fields, or other words of the same text, it is another one."""
-    return orjson.dumps([cutting.VERSION, *of.fields]).decode()
+def _makings(of: Searched) -> str:
+    return orjson.dumps(of.makings).decode()
 
 
 def _indexes(one: sqlite3.Connection, name: str, *, is_ready: bool | None = None) -> list[tuple[int, str]]:
     states = (0, 1) if is_ready is None else (int(is_ready),) * 2
     found = one.execute(
-        "SELECT number, fields FROM indexes WHERE name = ? AND is_ready IN (?, ?) ORDER BY number", (name, *states)
+        "SELECT number, makings FROM indexes WHERE name = ? AND is_ready IN (?, ?) ORDER BY number", (name, *states)
     )
-    return [(int(number), str(fields)) for number, fields in found]
+    return [(int(number), str(makings)) for number, makings in found]
 
 
 def _current(one: sqlite3.Connection, of: Searched) -> Tables:
     found = _indexes(one, of.name, is_ready=True)
     if not found:
         raise missing(of)
-    number, fields = found[0]
-    if fields != _fields(of):
+    number, makings = found[0]
+    if makings != _makings(of):
         raise of_another_model(of)
     return Tables(one, number)
 

@@ -9,6 +9,8 @@ from graph.search.index import Document, Hit, Searched
 from graph.search.typos import Wanted, grams, least_shared
 from graph.search.words import Word, is_misspelt
 
+KINDS = 3
+"""Hits that have all words as they are, those that the last word begins, and those with typos."""
 RANKS = 1_000_000
 """Scores are compared as whole numbers of millionths, so that a cursor gives back just the score that was compared."""
 MOST_ALTERNATIVES = 50
@@ -131,7 +133,7 @@ class Tables:
         found: list[Hit] = []
         better = ""
         for kind, match in enumerate(self._matches(words)):
-            least = 2 - kind
+            least = KINDS - 1 - kind
             if len(found) < limit and (after is None or after[0] >= least * RANKS):
                 found += self._find(of, match, better, least, limit - len(found), after)
             better = match

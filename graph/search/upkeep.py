@@ -67,12 +67,12 @@ def document_of(entity: Entity, place: Place | None = None) -> Document:
     if has_expired(entity, int(time.time())):
         return gone(entity, place)
     texts = {name: tokens(_text(entity, name)) for name in entity.type.searched}
-    return Document(searched(entity.type), _id(entity), texts, place)
+    return Document(searched(entity.model, entity.type), _id(entity), texts, place)
 
 
 def gone(entity: Entity, place: Place | None) -> Document:
     """Say that a node is no more."""
-    return Document(searched(entity.type), _id(entity), None, place)
+    return Document(searched(entity.model, entity.type), _id(entity), None, place)
 
 
 def _id(entity: Entity) -> str:
