@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import sqlite3
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -423,6 +424,48 @@ async def test_a_damaged_index_is_told_with_its_cure(serve_places: Search, index
 
     assert error["extensions"]["code"] == "SEARCH_UNAVAILABLE"
     assert "delete it" in error["message"]
+
+
+async def test_an_index_of_another_format_is_told_with_its_cure(serve_places: Search, index: SqliteIndex) -> None:
+    served = await serve_places([place(1, "Acme")])
+    await index.close()
+    with sqlite3.connect(index._path) as one:
+        one.execute("PRAGMA user_version = 99")
+
+    error = await served.error('{ searchPlaces(text: "acme") { nodes { name } } }')
+
+    assert "of format 99" in error["message"]
+    assert "delete it" in error["message"]
+
+
+async def test_a_file_that_was_replaced_is_the_one_that_is_searched(serve_places: Search, index: SqliteIndex) -> None:
+    served = await serve_places([place(1, "Acme")])
+    assert await names(served, "acme") == ["Acme"]
+    for path in index._path.parent.iterdir():
+        path.unlink()
+    assert (await served.error('{ searchPlaces(text: "acme") { nodes { name } } }'))["message"].startswith(
+        "there is no"
+    )
+    await served.put([place(2, "Acmes")])
+
+    served.graph.search = SqliteIndex(index._path)
+    await rebuild(Walk(served.graph, 1))
+    served.graph.search = index
+
+    assert await names(served, "acme") == ["Acme", "Acmes"]
+
+
+async def test_an_error_of_the_file_is_not_for_ever(serve_places: Search, index: SqliteIndex) -> None:
+    served = await serve_places([place(1, "Acme")])
+    with sqlite3.connect(index._path) as one:
+        one.execute("ALTER TABLE documents_1 RENAME TO elsewhere")
+    for _ in range(3):
+        assert "no such table" in (await served.error('{ searchPlaces(text: "acme") { nodes { name } } }'))["message"]
+
+    with sqlite3.connect(index._path) as one:
+        one.execute("ALTER TABLE elsewhere RENAME TO documents_1")
+
+    assert await names(served, "acme") == ["Acme"]
 
 
 # --- only what is itself ------------------------------------------------------------------------------------------

@@ -29,6 +29,9 @@ T = TypeVar("T")
 BUSY_SECS = 30.0
 """So long a writer waits for another one."""
 
+FORMAT = 1
+"""Changes with the tables of the file."""
+
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS indexes (
   number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, makings TEXT NOT NULL, is_ready INTEGER NOT NULL
@@ -43,7 +46,8 @@ class SqliteIndex:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._idle: list[tuple[int, sqlite3.Connection]] = []
+        self._idle: dict[tuple[int, int], list[sqlite3.Connection]] = {}
+        """Connections that nobody uses, by process and file."""
 
     # --- what is asked ---
 
@@ -131,10 +135,9 @@ class SqliteIndex:
 
     async def close(self) -> None:
         """Close the file."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for _, connection in idle:
-            connection.close()
+        for (process, _), idle in self._idle.items():
+            while process == os.getpid() and idle:
+                idle.pop().close()
 
     # --- connections ---
 
@@ -152,41 +155,63 @@ class SqliteIndex:
                 try:
                     result = work(connection)
                 except BaseException:
-                    connection.execute("ROLLBACK")
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
                     raise
                 connection.execute("COMMIT")
                 return result
         except sqlite3.Error as error:
             raise SearchUnavailable(
                 f"the search index {self._path} cannot be used: {error}. See that the file may be written and the disk "
-                "has room; if it is damaged, delete it, and `tablegraph search rebuild` builds it anew"
+                "has room; if it is damaged, or of another format, delete it, and build a new one: "
+                "`tablegraph search rebuild`"
             ) from error
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            # A connection that was opened before a fork belongs to the parent.
-            self._idle = [entry for entry in self._idle if entry[0] == os.getpid()]
-            connection = self._idle.pop()[1] if self._idle else None
-        if connection is None:
+        """Lend a connection; one that had an error of its own is not lent again."""
+        mine = self._mine()
+        try:
+            connection = mine.pop()
+        except IndexError:
             connection = self._open()
+            # The file may only now be there.
+            mine = self._mine()
         try:
             yield connection
         except sqlite3.Error:
             connection.close()
             raise
-        finally:
-            with self._lock:
-                self._idle.append((os.getpid(), connection))
+        except BaseException:
+            mine.append(connection)
+            raise
+        mine.append(connection)
+
+    def _mine(self) -> list[sqlite3.Connection]:
+        """List the idle connections of this process to the file that is there now.
+
+        Those that were opened before a fork are the parent's, and those to a file that was deleted lead nowhere.
+        """
+        number = self._path.stat().st_ino if self._path.exists() else 0
+        with self._lock:
+            return self._idle.setdefault((os.getpid(), number), [])
 
     def _open(self) -> sqlite3.Connection:
         if not self._path.parent.is_dir():
             raise sqlite3.OperationalError("there is no such file")
         connection = sqlite3.connect(self._path, BUSY_SECS, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode = WAL")
-        # Whoever reads the stream notes what is done: then it must be, whatever happens to the machine.
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.executescript(_SCHEMA)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            # Whoever reads the stream notes what is done: then it must be, whatever happens to the machine.
+            connection.execute("PRAGMA synchronous = FULL")
+            (found,) = connection.execute("PRAGMA user_version").fetchone()
+            if found not in (0, FORMAT):
+                raise sqlite3.DatabaseError(f"it is of format {found}, and this server reads and writes {FORMAT}")
+            if not found:
+                connection.executescript(f"{_SCHEMA} PRAGMA user_version = {FORMAT};")
+        except sqlite3.Error:
+            connection.close()
+            raise
         return connection
 
 
