@@ -22,6 +22,7 @@ GraphError
 │   ├── SubscriberTooSlow  changes come faster than a subscriber takes them
 │   └── PlaceLost       the stream no longer holds what came after a cursor
 ├── SearchUnavailable   the search index cannot be asked
+│   └── SearchBusy      it does not answer now
 ├── BudgetExceeded      an answer would read more items than the read budget allows
 ├── ItemError           a stored attribute is not of the type that the model declares
 │   ├── BlobMissing     the object that an item points to is not there
@@ -217,9 +218,15 @@ class PlaceLost(StreamError):
 
 
 class SearchUnavailable(GraphError):
-    """The search index is not built, was built for another model, or does not answer."""
+    """The search index is not built, was built for another model, or is damaged."""
 
     code = "SEARCH_UNAVAILABLE"
+
+
+class SearchBusy(SearchUnavailable):
+    """The search index does not answer now, or takes nothing: it is away, overloaded, or its disk is full."""
+
+    code = "SEARCH_BUSY"
 
 
 class ItemError(GraphError):

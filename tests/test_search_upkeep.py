@@ -28,10 +28,13 @@ from graph.search.rebuild import rebuild
 from graph.search.sqlite import SqliteIndex
 from graph.search.upkeep import core_documents, search_upkeep
 from graph.search.words import tokens, wanted
+from graph.streams import reader
 from graph.streams.change import Change, Handler, Place, read_change
+from graph.streams.lease import Lease
 from graph.tables import create_table
 from resolvers.sdl import compile_model
 from tests.conftest import ROOT, Serve, Served, example_items, way_to
+from tests.test_following import SOON, following, reads
 from tests.test_search import PLACES, place
 
 B2B = (ROOT / "examples/b2b/schema.graphql").read_text()
@@ -155,6 +158,9 @@ async def truth(follower: Follower) -> dict[str, tuple[str, ...]]:
     """What it has to hold, by the table."""
     held: dict[str, tuple[str, ...]] = {}
     for item in await all_items(follower):
+        if not item["pk"]["S"].startswith("PLACE#"):
+            # How far the stream is read.
+            continue
         number = item["pk"]["S"].removeprefix("PLACE#")
         shown = [item.get(attribute, {}).get("S", "") for attribute in ("name", "about")]
         held[ids(number)[0]] = tuple(map(tokens, (number, *shown)))
@@ -405,6 +411,41 @@ async def test_a_rebuild_that_fails_leaves_the_old_index(follow: Follow) -> None
     assert await found(follower, "acme") == ids(1)
     assert graph.search is not None
     assert not (await graph.search.status(searched_types(graph.model)["Place"])).is_building
+
+
+# --- the server ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_server_keeps_the_index_from_the_rebuild_on(
+    engine: str, serve: Serve, index: SqliteIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A first reader would begin with what is written in an hour.
+    monkeypatch.setattr(reader, "PAST_SECS", -3600)
+    served = await serve(PLACES, [place(1, "acme")], search=index)
+    await rebuild(Walk(served.graph, 1))
+    # Before anybody reads the stream.
+    await served.data('mutation { createPlace(input: { number: "2", name: "between" }) { place { number } } }')
+    settings = replace(SOON, search=str(index._path))
+
+    async with following(engine, served, settings) as (made, _):
+        await served.data('mutation { createPlace(input: { number: "3", name: "acme" }) { place { number } } }')
+        await reads(made)
+        query = "query ($text: String!) { searchPlaces(text: $text) { nodes { number } } }"
+        found = [(await served.data(query, {"text": text}))["searchPlaces"]["nodes"] for text in ("between", "acme")]
+
+    assert found == [[{"number": "2"}], [{"number": "1"}, {"number": "3"}]]
+
+
+async def test_a_rebuild_leaves_alone_how_far_the_stream_is_read(engine: str, serve: Serve, index: SqliteIndex) -> None:
+    served = await serve(PLACES, search=index)
+    async with following(engine, served, replace(SOON, search=str(index._path))) as (made, _):
+        await served.put([place(1, "acme")])
+        await reads(made)
+    before = await Lease(served.graph).look()
+
+    await rebuild(Walk(served.graph, 1))
+
+    assert await Lease(served.graph).look() == before != {}
 
 
 # --- death --------------------------------------------------------------------------------------------------------

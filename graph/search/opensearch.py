@@ -19,7 +19,7 @@ import orjson
 import urllib3
 
 from graph.cursor import Position
-from graph.errors import SearchUnavailable
+from graph.errors import SearchBusy, SearchUnavailable
 from graph.search.index import Document, Hit, Rebuilding, Searched, Status, missing, of_another_model
 from graph.search.words import Word
 from graph.streams.change import Place
@@ -31,6 +31,8 @@ KIND = 100.0
 DELETES_KEPT = "1d"
 """So long OpenSearch remembers the version of what was deleted: a rebuild must not bring it back."""
 MANTISSA_BITS = 52
+PASSING = (429, 500, 502, 503, 504)
+"""The statuses of what is no fault of the request."""
 
 Json = dict[str, Any]
 
@@ -218,7 +220,7 @@ class OpenSearchIndex:
             response = self._pool.request(method, self._base + path, body=content, headers=headers)
             return response.status, orjson.loads(response.data) if response.data else {}
         except (urllib3.exceptions.HTTPError, ValueError) as error:
-            raise SearchUnavailable(
+            raise SearchBusy(
                 f"OpenSearch at {self._base} does not answer {method} {path}: {error}. See that it runs, and that "
                 "--search names it"
             ) from error
@@ -311,4 +313,5 @@ def _expect(status: int, answer: Any, what: str) -> Json:
 
 def _refused(what: str, status: int, error: Any) -> SearchUnavailable:
     reason = error.get("reason", error) if isinstance(error, dict) else error
-    return SearchUnavailable(f"OpenSearch refuses {what} with {status}: {str(reason)[:300]}")
+    kind = SearchBusy if status in PASSING else SearchUnavailable
+    return kind(f"OpenSearch refuses {what} with {status}: {str(reason)[:300]}")

@@ -2,21 +2,41 @@
 
 Nothing is lost that is written meanwhile, whoever keeps the index, and wherever: from the moment the new index exists,
 changes go into both. A change that was kept before that moment is in the table, which is then read consistently; one
-that comes after it wins over what is read. Should the stream be told again from earlier on, it ends at the same state.
+that comes after it wins over what is read. Should the stream be told again from earlier on, it ends at the same state;
+and where nobody has read it yet, it is read from its beginning.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
 
-from graph.errors import SearchUnavailable
+from graph.errors import AccessRefused, SearchUnavailable
 from graph.loaders import Graph, Operation
 from graph.maintenance.walk import Walk
 from graph.model import Table
-from graph.requests import Item
+from graph.requests import DescribeTable, Item
 from graph.search.index import SearchIndex, searched_types
 from graph.search.upkeep import core_documents
+from graph.streams.lease import Lease
+from graph.streams.shards import Progress
+
+
+async def _begin_to_follow(graph: Graph, tables: Iterable[str]) -> None:
+    """Have the streams be read from their beginning, unless they have been read before.
+
+    The first reader would begin with what comes next, and what was written since the rebuild would be lost.
+    """
+    beginnings: dict[str, Progress] = {}
+    for table in tables:
+        described = (await graph.send(DescribeTable(table)))["Table"]
+        if arn := described.get("LatestStreamArn"):
+            beginnings[table] = Progress(arn)
+    # Who may only read leaves it to those who follow.
+    with suppress(AccessRefused):
+        await Lease(graph).begin(beginnings)
 
 
 def index_of(graph: Graph) -> SearchIndex:
@@ -35,6 +55,7 @@ async def rebuild(walk: Walk) -> Counter[str]:
     index, model = index_of(walk.graph), walk.graph.model
     types = list(searched_types(model).values())
     counts: Counter[str] = Counter({of.type_name: 0 for of in types})
+    await _begin_to_follow(walk.graph, {of.table for of in types})
     building = await index.rebuild(types)
 
     async def visit(_: Operation, table: Table, name: str, items: list[Item]) -> None:

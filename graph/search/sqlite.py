@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import orjson
 
 from graph.cursor import Position
-from graph.errors import SearchUnavailable
+from graph.errors import SearchBusy, SearchUnavailable
 from graph.search.index import Document, Hit, Rebuilding, Searched, Status, missing, of_another_model
 from graph.search.tables import KINDS, RANKS, Tables
 from graph.search.words import Word
@@ -31,6 +31,12 @@ BUSY_SECS = 30.0
 
 FORMAT = 1
 """Changes with the tables of the file."""
+
+_PASSING = (
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR),
+    *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_NOMEM),
+)
+"""Errors that are none of what the file holds. Source: SQLite, "Result and Error Codes"."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS indexes (
@@ -161,7 +167,8 @@ class SqliteIndex:
                 connection.execute("COMMIT")
                 return result
         except sqlite3.Error as error:
-            raise SearchUnavailable(
+            kind = SearchBusy if getattr(error, "sqlite_errorcode", 0) & 0xFF in _PASSING else SearchUnavailable
+            raise kind(
                 f"the search index {self._path} cannot be used: {error}. See that the file may be written and the disk "
                 "has room; if it is damaged, or of another format, delete it, and build a new one: "
                 "`tablegraph search rebuild`"
