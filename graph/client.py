@@ -52,6 +52,8 @@ class Meter:
     retries: int = 0
     blobs_read: int = 0
     blobs_written: int = 0
+    searches: int = 0
+    """Requests to the search index."""
     skipped: dict[str, int] = field(default_factory=dict)
     """Items that fit no type, by the place where they were met."""
 
@@ -66,6 +68,8 @@ class Meter:
         }
         if self.blobs_read or self.blobs_written:
             cost["blobs"] = {"read": self.blobs_read, "written": self.blobs_written}
+        if self.searches:
+            cost["searches"] = self.searches
         if self.retries:
             cost["retries"] = self.retries
         if self.skipped:

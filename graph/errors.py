@@ -21,6 +21,8 @@ GraphError
 ├── StreamError         changes cannot be followed
 │   ├── SubscriberTooSlow  changes come faster than a subscriber takes them
 │   └── PlaceLost       the stream no longer holds what came after a cursor
+├── SearchUnavailable   the search index cannot be asked
+│   └── SearchBusy      it does not answer now
 ├── BudgetExceeded      an answer would read more items than the read budget allows
 ├── ItemError           a stored attribute is not of the type that the model declares
 │   ├── BlobMissing     the object that an item points to is not there
@@ -213,6 +215,18 @@ class PlaceLost(StreamError):
     """The stream no longer holds what came after a cursor: it keeps 24 hours."""
 
     code = "CURSOR_EXPIRED"
+
+
+class SearchUnavailable(GraphError):
+    """The search index is not built, was built for another model, or is damaged."""
+
+    code = "SEARCH_UNAVAILABLE"
+
+
+class SearchBusy(SearchUnavailable):
+    """The search index does not answer now, or takes nothing: it is away, overloaded, or its disk is full."""
+
+    code = "SEARCH_BUSY"
 
 
 class ItemError(GraphError):

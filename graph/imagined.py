@@ -23,6 +23,7 @@ from graph.requests import (
     BatchGetItem,
     GetItem,
     Item,
+    ItemKey,
     KeyAttributes,
     Query,
     Request,
@@ -76,6 +77,13 @@ class ImaginedTable:
         if isinstance(request, Query) and len(page) < len(items):
             response["LastEvaluatedKey"] = page[-1]
         return response
+
+    def keys(self, type_name: str) -> list[ItemKey]:
+        """List the keys of so many items of a type as any list holds."""
+        layout = self._model.items[type_name].layouts[0]
+        items = [self._item(layout, {}, str(number)) for number in range(1, self._length + 1)]
+        names = self._model.tables[layout.table].key_attributes
+        return [(layout.table, tuple((name, key_value(item[name])) for name in names)) for item in items]
 
     def _note(self, request: Request, units: float) -> None:
         self.sent.append((request, units * (2 if getattr(request, "consistent", False) else 1)))

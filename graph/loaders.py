@@ -35,6 +35,7 @@ from graph.tasks import together
 
 if TYPE_CHECKING:
     from graph.collection import Collection
+    from graph.search.index import SearchIndex
     from graph.writes.commit import Group
 
 T = TypeVar("T")
@@ -78,8 +79,11 @@ class Operation:
         *,
         consistent: bool = False,
         blobs: BlobStore | None = None,
+        search: SearchIndex | None = None,
     ) -> None:
         self.model = model
+        self.search = search
+        """What holds the texts of nodes; None where none of them is searched."""
         self.consistent = consistent
         """Read consistently wherever DynamoDB can: what a mutation reads must be what is there."""
         self.limits = limits
@@ -361,11 +365,18 @@ class Graph:
     """A model and the client that reads its tables: made once per process."""
 
     def __init__(
-        self, model: Model, client: Sender, limits: Limits | None = None, blobs: BlobStore | None = None
+        self,
+        model: Model,
+        client: Sender,
+        limits: Limits | None = None,
+        blobs: BlobStore | None = None,
+        search: SearchIndex | None = None,
     ) -> None:
         self.model = model
         self.blobs = blobs
         """What keeps the values that are too large for the table; None where no model needs it."""
+        self.search = search
+        """What holds the texts of nodes; None where no model needs it."""
         self.limits = limits or Limits()
         self._client = client
 
@@ -375,7 +386,15 @@ class Graph:
         """Begin an operation with fresh loaders and its own deadline."""
         deadline = None if timeout_secs is None else asyncio.get_running_loop().time() + timeout_secs
         meter = Meter(report_capacity, deadline)
-        return Operation(self.model, self._client, self.limits, meter, consistent=consistent, blobs=self.blobs)
+        return Operation(
+            self.model,
+            self._client,
+            self.limits,
+            meter,
+            consistent=consistent,
+            blobs=self.blobs,
+            search=self.search,
+        )
 
     async def send(self, request: Request, meter: Meter | None = None, parse: Parse = parse_json) -> Response:
         """Send a single request outside any operation. Raises StoreError."""

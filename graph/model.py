@@ -198,6 +198,8 @@ class ItemType:
     """The field that counts the writes of an item."""
     history: Layout | None = None
     """How the earlier versions of an item lie beside it: its key with the version's number in the place of 0."""
+    searched: Mapping[str, float] = field(default_factory=dict)
+    """The fields whose texts are searched, and how much each of them counts; none where the type is not searched."""
 
     @property
     def references(self) -> tuple[Field, ...]:

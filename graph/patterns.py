@@ -31,6 +31,9 @@ def access_patterns(model: Model) -> Iterator[AccessPattern]:
     for item in model.items.values():
         if not item.virtual and has_lookup(model, item):
             yield _lookup(model, item)
+    for item in model.nodes:
+        if item.searched:
+            yield _search(item)
     for find in model.finds.values():
         yield _find(model, find)
     for relationship in model.relationships.values():
@@ -78,6 +81,19 @@ def _argument_name(item: ItemType, path: Path) -> str:
 def lookup_name(type_name: str) -> str:
     """Name the root field that looks up an item of a type."""
     return type_name[:1].lower() + type_name[1:]
+
+
+def search_name(type_name: str) -> str:
+    """Name the root field that searches the nodes of a type: `searchStores`, by the rules of English plurals."""
+    if type_name.endswith("y") and type_name[-2:-1].lower() not in "aeiou":
+        return f"search{type_name[:-1]}ies"
+    return f"search{type_name}{'es' if type_name.endswith(('s', 'x', 'z', 'ch', 'sh')) else 's'}"
+
+
+def _search(item: ItemType) -> AccessPattern:
+    field = f"Query.{search_name(item.name)}(text)"
+    condition = f"words of {', '.join(item.searched)}"
+    return AccessPattern(field, "1 search", "search index", condition, then="1 BatchGetItem for each 100 nodes")
 
 
 def _lookup(model: Model, item: ItemType) -> AccessPattern:

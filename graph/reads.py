@@ -93,8 +93,8 @@ async def connection(
     entries = [] if page is None else page.entries
     edges = [Edge(name, entry.position, entry.entity, target(pattern.end, entry.entity)) for entry in entries]
     loading = _load(operation, pattern, parent, edges, asked)
-    *_, total = await operation.together([*loading, _total(source, page, budget, asked)])
-    return Connection(name, edges, page, total)
+    *_, counted = await operation.together([*loading, total(source, page, budget, asked)])
+    return Connection(name, edges, page, counted)
 
 
 async def _begin(
@@ -182,7 +182,7 @@ async def _load_edges(operation: Operation, pattern: Relationship | Find, edges:
             edge.item = item or edge.item.as_complete()
 
 
-async def _total(source: Source, page: Page | None, budget: int, asked: Asked) -> int | GraphError | None:
+async def total(source: Source, page: Page | None, budget: int, asked: Asked) -> int | GraphError | None:
     """Count the connection: by the page where that is all of it, else by COUNT requests, else by reading.
 
     An error of the count alone is returned, so that it does not take the page with it.

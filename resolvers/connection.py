@@ -48,9 +48,12 @@ async def versions(
 ) -> Connection:
     """Resolve the earlier versions of an item. Raises PageError, CursorError, StoreError."""
     descending = is_descending(arguments, default=False)
-    wants_page = _wants_page(selection.names())
     return await history.versions(
-        operation, entity, page_arguments(arguments), descending=descending, wants_page=wants_page
+        operation,
+        entity,
+        page_arguments(arguments),
+        descending=descending,
+        wants_page=wants_page(selection.names()),
     )
 
 
@@ -87,13 +90,14 @@ def _asked(operation: Operation, where: Any, descending: bool, selection: Select
         needs_of(*nodes),
         lambda _: own_names,
         wants_nodes="nodes" in names or "node" in edge_names,
-        wants_page=_wants_page(names),
+        wants_page=wants_page(names),
         wants_count="totalCount" in names,
         companions=lambda name: _companions(operation, name, nodes),
     )
 
 
-def _wants_page(names: frozenset[str]) -> bool:
+def wants_page(names: frozenset[str]) -> bool:
+    """Say whether a connection's page must be read for what is selected of it."""
     return bool(names & {"edges", "nodes", "pageInfo"})
 
 

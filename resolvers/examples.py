@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from graphql import parse, print_ast
 
 from graph.model import Field, FieldKind, Find, ItemType, Model
-from graph.patterns import lookup_arguments, lookup_name
+from graph.patterns import lookup_arguments, lookup_name, search_name
 from resolvers.types import scalar_at
 
 NODES_SHOWN = 10
@@ -19,7 +19,17 @@ def example_queries(model: Model) -> Iterator[dict[str, str]]:
     for find in model.finds.values():
         yield _find(model, find)
     for item in model.nodes:
+        if item.searched:
+            yield _search(model, item)
+    for item in model.nodes:
         yield _lookup(model, item)
+
+
+def _search(model: Model, item: ItemType) -> dict[str, str]:
+    name = search_name(item.name)
+    edges = f"edges {{ score node {{ {_leaves(model, item.name)} }} }} pageInfo {{ hasNextPage endCursor }}"
+    query = f"query Search($text: String!) {{ {name}(text: $text, first: {NODES_SHOWN}) {{ {edges} }} }}"
+    return _example(name, query, {"text": ""})
 
 
 def _find(model: Model, find: Find) -> dict[str, str]:

@@ -59,10 +59,11 @@ class InputBuilder:
             "match", annotation(self._match, _NULLABLE), "Whether one of the values is enough; ANY unless given."
         )
 
-    def connection_arguments(self, item_types: tuple[str, ...], *, is_scan: bool = False) -> list[StrawberryArgument]:
-        """Make the arguments that every connection has."""
-        # A Scan has no order that could be turned round.
-        names = ("first", "after") if is_scan else ("first", "after", "last", "before")
+    def connection_arguments(
+        self, item_types: tuple[str, ...], *, is_forward: bool = False
+    ) -> list[StrawberryArgument]:
+        """Make the arguments that every connection has; one that is read forward only has no order to turn round."""
+        names = ("first", "after") if is_forward else ("first", "after", "last", "before")
         arguments = [
             argument(name, annotation(int if name in ("first", "last") else str, _NULLABLE), PAGING_TEXTS[name])
             for name in names
@@ -70,7 +71,7 @@ class InputBuilder:
         if len(item_types) == 1:
             where = annotation(self.where(item_types[0]), _NULLABLE)
             arguments.append(argument("where", where, "Only what this filter accepts."))
-        if not is_scan:
+        if not is_forward:
             arguments.append(argument("order", annotation(self._order, _NULLABLE), "The direction of the sort key."))
         return arguments
 

@@ -15,8 +15,8 @@ from graph import history, lookups, reads
 from graph.entity import UNKNOWN, Entity
 from graph.loaders import Operation
 from graph.model import Field, FieldKind, Find, ItemType, Model, ObjectType, Relationship, TypeRef
-from graph.patterns import has_lookup, lookup_arguments, lookup_name
-from resolvers import connection, meanings, node
+from graph.patterns import has_lookup, lookup_arguments, lookup_name, search_name
+from resolvers import connection, meanings, node, search
 from resolvers.fields import Resolve, annotation, argument, entry_field, input_field, resolver_field, value_field
 from resolvers.inputs import InputBuilder, definition, new_input
 from resolvers.meanings import Attribute, GlobalId, Lookup, Meaning, Part, Reference, ToMany, ToOne
@@ -290,6 +290,7 @@ class TypeBuilder:
         """Make the Query type: lookups by id and by key, and the model's own access patterns."""
         fields = [self._node_field(), self._nodes_field()]
         fields += [self._lookup(item) for item in self._model.items.values() if has_lookup(self._model, item)]
+        fields += [self._search(item) for item in self._model.items.values() if item.searched]
         fields += [self._find(find) for find in self._model.finds.values()]
         return self._object("Query", fields, "What can be read.")
 
@@ -354,6 +355,11 @@ class TypeBuilder:
             meaning=Lookup(item, known),
         )
 
+    def _search(self, item: ItemType) -> StrawberryField:
+        found = self._connection("Query", search_name(item.name), item.name, [search.score_field()])
+        arguments = self._inputs.connection_arguments((item.name,), is_forward=True)
+        return search.search_field(item, annotation(found), arguments, self._model.possible)
+
     def _find(self, find: Find) -> StrawberryField:
         async def resolve_many(_: Any, operation: Operation, arguments: Mapping[str, Any], selection: Selection) -> Any:
             return await connection.find(operation, find, arguments, selection)
@@ -383,7 +389,7 @@ class TypeBuilder:
                 find.description,
                 find.deprecation_reason,
             )
-        arguments += self._inputs.connection_arguments(find.item_types, is_scan=find.scan)
+        arguments += self._inputs.connection_arguments(find.item_types, is_forward=find.scan)
         return resolver_field(
             find.name,
             annotation(self._connection("Query", find.name, find.type.named, self._edge_fields(find))),

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from graph.errors import ModelError, StoreError
+from graph.errors import ModelError, SearchUnavailable, StoreError
 from server.settings import Settings, SettingsError, all_settings, load_settings
 
 Run = Callable[[argparse.Namespace, Settings], int]
@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _fail(str(error), MISUSED)
     except (FileNotFoundError, IsADirectoryError) as error:
         return _fail(f"there is no file {error.filename}: say which one with --schema or --data", MISUSED)
-    except (ModelError, StoreError) as error:
+    except (ModelError, SearchUnavailable, StoreError) as error:
         return _fail(str(error), FAILED)
 
 
@@ -118,12 +118,14 @@ def _add_others(commands: Any) -> None:
     from server.apply import add_apply
     from server.bulk import add_bulk
     from server.maintenance import add_maintenance
+    from server.searching import add_search
     from server.sweep import add_sweep
     from server.tables import on_table, region
 
     add_maintenance(commands, _command, on_table)
     add_apply(commands, _command, partial(on_table, is_compared=False))
     add_sweep(commands, _command, on_table)
+    add_search(commands, _command, on_table)
     add_bulk(commands, region)
 
 

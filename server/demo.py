@@ -19,6 +19,7 @@ from graph.errors import TableMissing
 from graph.loaders import Graph
 from graph.model import Model, Table
 from graph.requests import DescribeTable, Item, UpdateTable
+from graph.search.index import SearchIndex, searched_types
 from graph.sizes import item_bytes
 from graph.tables import STREAM, create_table
 from server.progress import Progress
@@ -54,6 +55,20 @@ async def _prepare(graph: Graph, data: list[Path]) -> None:
         if table.period is None:
             await _make(graph, table, table.name)
     await store(graph, list(itertools.chain.from_iterable(map(read_items, data))))
+    if graph.search is not None:
+        await _index(graph, graph.search, is_new=bool(data))
+
+
+async def _index(graph: Graph, search: SearchIndex, *, is_new: bool) -> None:
+    """Build the search index with new data, and where it cannot be searched."""
+    states = [await search.status(of) for of in searched_types(graph.model).values()]
+    if is_new or any(state.problem for state in states):
+        # Only the demo of a model that is searched wants what walks through tables.
+        from graph.maintenance.walk import Walk
+        from graph.search.rebuild import rebuild
+
+        await rebuild(Walk(graph, WRITERS))
+    await search.close()
 
 
 async def store(graph: Graph, items: list[Item]) -> None:

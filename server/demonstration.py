@@ -6,9 +6,12 @@ import argparse
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
@@ -33,6 +36,23 @@ def serve_demo(options: argparse.Namespace, settings: Settings) -> int:
     """Serve a model with its demo data until a signal comes, and give the exit code of the process."""
     model = model_of(settings)
     settings = replace(settings, blobs=settings.blobs or BLOBS)
+    with _search_place(options.db, settings) as search:
+        return _serve_demo(model, options, replace(settings, search=search))
+
+
+@contextmanager
+def _search_place(db: Path | None, settings: Settings) -> Iterator[str]:
+    """Say where the search index lies: beside the tables, and in a folder that goes with tables in memory."""
+    if settings.search != Settings().search:
+        yield settings.search
+    elif db is not None:
+        yield str(db.with_name(db.name + ".search"))
+    else:
+        with TemporaryDirectory(prefix="tablegraph-") as folder:
+            yield f"{folder}/search.db"
+
+
+def _serve_demo(model: Model, options: argparse.Namespace, settings: Settings) -> int:
     tabs = _read_queries(options.queries) if options.queries else list(example_queries(model))
     if endpoint := settings.endpoint_url or os.environ.get("AWS_ENDPOINT_URL_DYNAMODB"):
         return _serve(model, endpoint, None, options, settings, tabs)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SUBSCRIPTIONS = "subscriptions"
+SEARCH = "search"
 LINGER_SECS = 10.0
 """How long to read on after the last subscriber has gone: he may only be reconnecting."""
 STALE_SECS = 300.0
@@ -43,7 +44,13 @@ def handlers_of(model: Model, graph: Graph, settings: Settings, hub: Hub | Broke
 
     All but the subscriptions want every change at all times. Under AWS Lambda there is no hub.
     """
-    return {} if hub is None else {SUBSCRIPTIONS: hub.publish}
+    found: dict[str, Handler] = {} if hub is None else {SUBSCRIPTIONS: hub.publish}
+    if graph.search is not None:
+        # Imported only where something is searched, for a server starts sooner without.
+        from graph.search.upkeep import search_upkeep
+
+        found[SEARCH] = search_upkeep(model, graph.search)
+    return found
 
 
 class Following:

@@ -12,6 +12,7 @@ from pathlib import Path
 from graph.imagined import READ_UNIT_BYTES, ImaginedTable, explanation
 from graph.loaders import Graph, Limits
 from graph.patterns import access_patterns
+from graph.search.imagined import ImaginedIndex
 from resolvers.operation import Request
 from resolvers.schema import Api, print_sdl
 from server.settings import Settings
@@ -58,7 +59,8 @@ def explain(options: argparse.Namespace, settings: Settings) -> int:
     model = model_of(settings)
     query = Path(options.query[1:]).read_text() if options.query.startswith("@") else options.query
     table = ImaginedTable(model, options.length, options.item_bytes)
-    api = Api(Graph(model, table, Limits(linger_secs=1.0)), executor=settings.executor)
+    graph = Graph(model, table, Limits(linger_secs=1.0), search=ImaginedIndex(table))
+    api = Api(graph, executor=settings.executor)
     try:
         variables = json.loads(options.variables)
     except ValueError as error:

@@ -47,12 +47,13 @@ def add_maintenance(commands: Any, command: Callable[..., argparse.ArgumentParse
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--segments", type=_segments, default=SEGMENTS, metavar="N", help="parts read side by side (default: 4)"
+        "--segments", type=segments, default=SEGMENTS, metavar="N", help="parts read side by side (default: 4)"
     )
     parser.add_argument("--json", action="store_true", help="write one JSON object a line")
 
 
-def _segments(text: str) -> int:
+def segments(text: str) -> int:
+    """Read a number of segments. Raises ArgumentTypeError."""
     if not (text.isdecimal() and 1 <= int(text) <= MOST_SEGMENTS):
         raise argparse.ArgumentTypeError(f"expected a whole number from 1 to {MOST_SEGMENTS:,}, got {text!r}")
     return int(text)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from graph.loaders import Graph
 from graph.model import Model
+from graph.search.index import searched_types
 from resolvers.examples import example_queries
 from resolvers.schema import Api
 from server.app import build_app
@@ -26,8 +29,18 @@ def serve_table(_: argparse.Namespace, settings: Settings) -> int:
     model = model_of(settings)
     opened = partial(open_transport, settings, region(settings))
     transport = opened()
-    asyncio.run(compare(graph_of(model, transport, settings)))
+    asyncio.run(_look(graph_of(model, transport, settings)))
     return run(model, unused(transport, opened, settings), opened, settings, list(example_queries(model)))
+
+
+async def _look(graph: Graph) -> None:
+    """Compare the tables with the model, and say which searches will be refused: no table is scanned unasked."""
+    await compare(graph)
+    if graph.search is not None:
+        for of in searched_types(graph.model).values():
+            if problem := (await graph.search.status(of)).problem:
+                sys.stderr.write(f"{problem}. Serving all the same, without this search.\n")
+        await graph.search.close()
 
 
 def unused(transport: Way, opened: Callable[..., Way], settings: Settings) -> Way:

@@ -104,6 +104,18 @@ def _origins(text: str) -> str:
     return text
 
 
+def _search_place(text: str) -> str:
+    if "://" not in text:
+        return text
+    try:
+        if text.startswith("opensearch+"):
+            _url(text.removeprefix("opensearch+"))
+            return text
+    except ValueError:
+        pass
+    raise ValueError("a file, or a URL like opensearch+https://localhost:9200/prefix")
+
+
 def _about(doc: str, read: Reader = _text) -> Mapping[str, Any]:
     return {"doc": doc, "read": read}
 
@@ -124,6 +136,13 @@ class Settings:
     blobs: Path | None = field(
         default=None,
         metadata=_about("Folder that holds the buckets of `@blob`, in place of S3; for local use.", Path),
+    )
+    search: str = field(
+        default=".tablegraph/search.db",
+        metadata=_about(
+            "Where the index of `@search` lies: a file, or an OpenSearch as opensearch+https://host:9200/prefix.",
+            _search_place,
+        ),
     )
     title: str = field(default="", metadata=_about("Name shown by GraphiQL, which keeps its tabs apart by it."))
     host: str = field(

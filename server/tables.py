@@ -13,6 +13,7 @@ from graph.errors import AccessRefused, StoreError, TableMissing
 from graph.loaders import Graph, Limits
 from graph.model import Model
 from graph.requests import DescribeTable
+from graph.search.places import open_index
 from graph.tables import differences
 from resolvers.sdl import compile_model
 from server.settings import Settings
@@ -36,7 +37,8 @@ def graph_of(model: Model, transport: Transport, settings: Settings) -> Graph:
         linger_secs=settings.batch_linger_secs,
     )
     blobs = FolderStore(settings.blobs) if settings.blobs else S3Store()
-    return Graph(model, Client(transport, settings.max_in_flight), limits, blobs)
+    search = open_index(model, settings.search)
+    return Graph(model, Client(transport, settings.max_in_flight), limits, blobs, search)
 
 
 def on_table(settings: Settings, work: Callable[[Graph], Awaitable[int]], *, is_compared: bool = True) -> int:

@@ -22,6 +22,7 @@ from graph.client import Client, Transport
 from graph.client import Response as WireResponse
 from graph.loaders import Graph, Limits
 from graph.requests import Item
+from graph.search.index import SearchIndex
 from graph.tables import create_table
 from resolvers.operation import Request
 from resolvers.schema import Api
@@ -110,7 +111,13 @@ class Serve(Protocol):
     """Makes the table of a model, writes the items, and serves it."""
 
     def __call__(
-        self, sdl: str, items: Iterable[Item] = (), *, table: str | None = None, limits: Limits = PATIENT
+        self,
+        sdl: str,
+        items: Iterable[Item] = (),
+        *,
+        table: str | None = None,
+        limits: Limits = PATIENT,
+        search: SearchIndex | None = None,
     ) -> Awaitable[Served]: ...
 
 
@@ -122,7 +129,12 @@ def serve(transport: Transport) -> Serve:
     """Serve a model over a new table of its own; with `table` over an existing one."""
 
     async def serve_model(
-        sdl: str, items: Iterable[Item] = (), *, table: str | None = None, limits: Limits = PATIENT
+        sdl: str,
+        items: Iterable[Item] = (),
+        *,
+        table: str | None = None,
+        limits: Limits = PATIENT,
+        search: SearchIndex | None = None,
     ) -> Served:
         sent: list[tuple[str, dict[str, Any]]] = []
 
@@ -132,7 +144,7 @@ def serve(transport: Transport) -> Serve:
 
         number = next(_numbers)
         model = compile_model(apart(sdl, number), table=table or f"table-{number}")
-        graph = Graph(model, Client(record), limits)
+        graph = Graph(model, Client(record), limits, search=search)
         if table is None:
             for made in model.tables.values():
                 if made.period is None:

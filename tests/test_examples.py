@@ -6,13 +6,18 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from graphql import OperationDefinitionNode, build_schema, parse, validate
 
 from graph.loaders import Limits
+from graph.maintenance.walk import Walk
+from graph.patterns import search_name
 from graph.requests import Item
+from graph.search.rebuild import rebuild
+from graph.search.sqlite import SqliteIndex
 from resolvers.examples import example_queries
 from resolvers.schema import print_sdl
 from resolvers.sdl import compile_model
@@ -127,9 +132,12 @@ def _data(example: str) -> Iterator[Item]:
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-async def test_every_query_of_an_example_shows_something(example: str, serve: Serve) -> None:
+async def test_every_query_of_an_example_shows_something(example: str, serve: Serve, tmp_path: Path) -> None:
+    index = SqliteIndex(tmp_path / "search.db")
     # Patience is for golden numbers of requests: here it would only be waited for.
-    served = await serve((EXAMPLES[example] / "schema.graphql").read_text(), _data(example), limits=Limits())
+    sdl = (EXAMPLES[example] / "schema.graphql").read_text()
+    served = await serve(sdl, _data(example), limits=Limits(), search=index)
+    await rebuild(Walk(served.graph, 1))
 
     bodies = {path.stem: await served(path.read_text()) for path in (EXAMPLES[example] / "queries").glob("*.graphql")}
 
@@ -152,7 +160,8 @@ def test_queries_written_for_a_model_are_valid_and_name_their_variables(example:
 
     examples = list(example_queries(model))
 
-    assert [one["title"] for one in examples] == [*model.finds, *(item.name for item in model.nodes)]
+    searches = [search_name(item.name) for item in model.nodes if item.searched]
+    assert [one["title"] for one in examples] == [*model.finds, *searches, *(item.name for item in model.nodes)]
     for one in examples:
         document = parse(one["query"])
         (operation,) = document.definitions

@@ -10,7 +10,11 @@ import pytest
 
 from graph import errors
 from graph.maintenance.findings import NEVER_MENDED, Code
+from graph.maintenance.walk import Walk
 from graph.patterns import access_patterns
+from graph.requests import Item
+from graph.search.rebuild import rebuild
+from graph.search.sqlite import SqliteIndex
 from resolvers.responses import ERROR_CODES
 from resolvers.sdl import compile_model
 from server.settings import all_settings
@@ -126,6 +130,20 @@ async def test_every_query_is_answered(bananas: Served) -> None:
     for query in queries:
         assert await bananas.data(query)
     assert len(queries) >= 2
+
+
+async def test_the_search_shown_finds(serve: Serve, tmp_path: Path) -> None:
+    model = next(block for block in blocks("graphql") if "@search" in block)
+    query = next(block for block in blocks("graphql") if block.startswith("query Search"))
+    offers, days = {"L": [{"S": "Coffee"}]}, {"L": [{"S": "SUNDAY"}]}
+    store: Item = {"PK": {"S": "STORE#1"}, "storeName": {"S": "Melbourne"}, "offers": offers, "openOn": days}
+    served = await serve(model, [store], search=SqliteIndex(tmp_path / "search.db"))
+    await rebuild(Walk(served.graph, 1))
+
+    found = (await served.data(query))["searchStores"]
+
+    assert [edge["node"] for edge in found["edges"]] == [{"storeName": "Melbourne"}]
+    assert [operation for operation, _ in served.sent] == ["GetItem"]
 
 
 async def test_the_parts_shown_are_those_that_come(bananas: Served) -> None:

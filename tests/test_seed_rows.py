@@ -109,7 +109,13 @@ ROWS: dict[int, Row] = {
         ),
     ),
     47: Row("no boolean keys", ("tests/test_layouts.py::test_a_boolean_in_a_template_is_text",)),
-    48: Row("text search", issue=6),
+    48: Row(
+        "text search, of core items only",
+        (
+            "tests/test_search.py::test_stores_are_found_once_and_never_by_their_copies",
+            "tests/test_search_upkeep.py::test_a_store_follows_its_new_key_and_its_copies_do_not_count",
+        ),
+    ),
     49: Row("what an index projects"),
     50: Row(
         "a Scan only where the model names one",

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from graph.keys import KeyValue
 from graph.loaders import Graph, Operation
 from graph.maintenance.findings import Finding
 from graph.maintenance.judging import judge
@@ -23,6 +22,10 @@ from graph.tasks import together
 NO_BUDGET = 2**62
 PAGE_ITEMS = 1000
 """A megabyte may hold ten thousand small items, and what they are judged by takes many times their own memory."""
+
+
+Visit = Callable[[Operation, Table, str, list[Item]], Awaitable[None]]
+"""Takes a page: the operation that read it, the table of the model, its name, and the items."""
 
 
 @dataclass(slots=True)
@@ -65,26 +68,30 @@ class Walk:
             self.tally.read_units += operation.meter.capacity_units
             await operation.close()
 
-    async def through(self, visit: Callable[[Operation, Table, str, list[Item]], Awaitable[None]]) -> None:
-        """Visit every page of every table, as many at once as there are segments.
+    async def through(
+        self,
+        visit: Visit,
+        *,
+        only: Collection[str] | None = None,
+        consistent: bool = False,
+    ) -> None:
+        """Visit every page of every table, or of those named, as many at once as there are segments.
 
         Cost: one Scan for each megabyte of a table, or each 1,000 items of it.
         """
         for table in self.graph.model.tables.values():
+            if only is not None and table.name not in only:
+                continue
             for name in await self.tables(table):
-                await together([self._segment(table, name, number, visit) for number in range(self.segments)])
+                first = Scan(name, 0, self.segments, limit=PAGE_ITEMS, consistent=consistent)
+                parts = [replace(first, segment=number) for number in range(self.segments)]
+                await together([self._segment(table, part, visit) for part in parts])
 
-    async def _segment(
-        self,
-        table: Table,
-        name: str,
-        number: int,
-        visit: Callable[[Operation, Table, str, list[Item]], Awaitable[None]],
-    ) -> None:
-        start: tuple[tuple[str, KeyValue], ...] | None = None
+    async def _segment(self, table: Table, part: Scan, visit: Visit) -> None:
+        name, start = part.table, None
         while True:
             async with self.operation() as operation:
-                page = await operation.page(Scan(name, number, self.segments, limit=PAGE_ITEMS, start=start))
+                page = await operation.page(replace(part, start=start))
                 await visit(operation, table, name, page["Items"])
             self.tally.items += len(page["Items"])
             self._moved(self.tally)

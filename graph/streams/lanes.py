@@ -13,6 +13,7 @@ from graph.errors import (
     AccessRefused,
     BlobUnavailable,
     DeadlineExceeded,
+    SearchBusy,
     TableBusy,
     TableMissing,
     Throttled,
@@ -31,6 +32,7 @@ PASSING = (
     TableBusy,
     AccessRefused,
     BlobUnavailable,
+    SearchBusy,
     WriteConflict,
 )
 """Failures that are no fault of the changes: they are tried again for as long as it takes."""

@@ -14,6 +14,7 @@ import math
 import time
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 
 import orjson
 
@@ -99,6 +100,11 @@ class Lease:
     async def look(self) -> Checkpoint:
         """Give how far the streams were read a moment ago, by whomever. Raises StoreError."""
         return _checkpoint(await self._read())
+
+    async def begin(self, checkpoint: Checkpoint) -> None:
+        """Write down where to begin to read the streams, unless they have been read before. Raises StoreError."""
+        with suppress(TransactionCancelled):
+            await self._write(checkpoint, Not(Present(COUNTER)), is_held=False)
 
     async def renew(self, checkpoint: Checkpoint) -> None:
         """Keep the lease, and write down how far the streams are read.

@@ -19,6 +19,7 @@ from resolvers.sdl.names import check_names
 from resolvers.sdl.relationships import Relationships
 from resolvers.sdl.report import Report
 from resolvers.sdl.rivals import Rivals
+from resolvers.sdl.search import Search
 from resolvers.sdl.tables import read_tables
 from resolvers.sdl.templates import Templates
 from resolvers.sdl.upkeep import Upkeep
@@ -87,6 +88,7 @@ def _build(declared: Declarations, report: Report, table: str | None) -> Model:
     relationships = Relationships(declared, tables, items, report).all()
     Upkeep(declared, items, relationships, report).check()
     Blobs(declared, items, report).check()
+    items = Search(declared, tables, items, report).all()
     lookups = Lookups(declared, tables, items, report).all()
     rivals = Rivals(declared, tables, items, report).all()
     check_names(declared, report)

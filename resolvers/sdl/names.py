@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from graphql import Node
 
-from graph.patterns import lookup_name
-from resolvers.sdl.declarations import Declarations
+from graph.patterns import lookup_name, search_name
+from resolvers.sdl.declarations import Declarations, DeclaredType
 from resolvers.sdl.report import Report
 from resolvers.sdl.words import RESERVED_TYPES, WHERE_FIELDS
 
@@ -74,7 +74,18 @@ def _generated(declared: Declarations, report: Report) -> dict[str, tuple[str, N
     return found
 
 
+def _searched(declared: Declarations) -> Iterator[tuple[str, DeclaredType, Node]]:
+    """List the root fields that search, with their types and where these say so."""
+    for type_ in declared.items.values():
+        marked = [field.directives["search"] for field in type_.fields.values() if "search" in field.directives]
+        for use in [*type_.uses("search"), *marked][:1]:
+            yield search_name(type_.name), type_, use.node
+
+
 def _generate(declared: Declarations) -> Iterator[tuple[str, str, Node]]:
+    for root, _, node in _searched(declared):
+        for suffix, meaning in (("Connection", "the connection"), ("Edge", "an edge")):
+            yield f"Query{root[:1].upper()}{root[1:]}{suffix}", f"{meaning} of `Query.{root}`", node
     query = [declared.query] if declared.query else []
     for type_ in (*declared.items.values(), *query):
         for field in type_.fields.values():
@@ -137,6 +148,14 @@ def _check_roots(declared: Declarations, report: Report) -> None:
                 "Rename the type",
             )
         taken.setdefault(root, f"the lookup of `{type_.name}`")
+    for root, type_, node in _searched(declared):
+        if root in taken:
+            report.add(
+                node,
+                f"the root field `{root}`, which searches `{type_.name}`, is taken, for it is {taken[root]}: expected "
+                "another name. Rename one of the two types",
+            )
+        taken.setdefault(root, f"the search of `{type_.name}`")
     for field in declared.query.fields.values() if declared.query else ():
         if field.name in taken:
             report.add(

@@ -99,6 +99,12 @@ directive @ttl on FIELD_DEFINITION
 """Keeps every version of the items: `versions` lists them, `at(version:)` gives one."""
 directive @history on OBJECT
 
+"""
+Full-text search: of a type all its texts, or of single fields these alone. `weight` is how much a field counts beside
+the others.
+"""
+directive @search(weight: Float! = 1) on OBJECT | FIELD_DEFINITION
+
 scalar DateTime
 scalar Date
 scalar Decimal
@@ -111,7 +117,7 @@ SCALAR_NAMES = ("ID", "String", "Int", "Float", "Boolean", "DateTime", "Date", "
 
 DIRECTIVE_NAMES = (
     *("table", "index", "node", "edge", "indexed", "relationship", "attribute", "find"),
-    *("count", "version", "default", "history", "ttl", "blob"),
+    *("count", "version", "default", "history", "ttl", "blob", "search"),
 )
 
 RESERVED_TYPES = {
