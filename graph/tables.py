@@ -9,11 +9,11 @@ from graph.model import Index, Model, Projection, Table
 from graph.requests import CreateTable
 
 STREAM = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
-"""The stream that every table has: `graph/streams` reads it."""
+"""The stream that `graph/streams` reads. `create_table` leaves it out: a local engine loads many items without."""
 
 
 def create_table(model: Model, table: Table, name: str | None = None) -> CreateTable:
-    """Build the request that makes a table of the model, indexes and stream with it; a time series says its `name`."""
+    """Build the request that makes a table of the model with its indexes; `name` is one of a time series' tables."""
     names = key_names(table)
     definition: dict[str, Any] = {
         "TableName": name or table.name,
@@ -22,7 +22,6 @@ def create_table(model: Model, table: Table, name: str | None = None) -> CreateT
             {"AttributeName": name, "AttributeType": key_type(model, table, name)} for name in names
         ],
         "KeySchema": _key_schema(table.primary),
-        "StreamSpecification": STREAM,
     }
     for kind, local in (("GlobalSecondaryIndexes", False), ("LocalSecondaryIndexes", True)):
         if indexes := [index for index in table.indexes if index.local is local]:

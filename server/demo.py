@@ -54,7 +54,10 @@ async def _prepare(graph: Graph, data: list[Path]) -> None:
     for table in graph.model.tables.values():
         if table.period is None:
             await _make(graph, table, table.name)
-    await store(graph, list(itertools.chain.from_iterable(map(read_items, data))))
+    names = await store(graph, list(itertools.chain.from_iterable(map(read_items, data))))
+    # Not before: the local engine takes the longer for a write the more its stream holds.
+    for name in names | {table.name for table in graph.model.tables.values() if table.period is None}:
+        await turn_on_stream(graph, name)
     if graph.search is not None:
         await _index(graph, graph.search, is_new=bool(data))
 
@@ -71,10 +74,18 @@ async def _index(graph: Graph, search: SearchIndex, *, is_new: bool) -> None:
     await search.close()
 
 
-async def store(graph: Graph, items: list[Item]) -> None:
-    """Write items, each to the table of its type; those of a time series that are missing are made."""
+async def turn_on_stream(graph: Graph, name: str) -> None:
+    """Have a table tell its changes, unless it does."""
+    described = (await graph.send(DescribeTable(name)))["Table"]
+    if not (described.get("StreamSpecification") or {}).get("StreamEnabled"):
+        await graph.send(UpdateTable(name, {"StreamSpecification": STREAM}))
+        await _until_active(graph, name)
+
+
+async def store(graph: Graph, items: list[Item]) -> set[str]:
+    """Write items, each to the table of its type, and name these; those of a time series that are missing are made."""
     if not items:
-        return
+        return set()
     homes = [_home(graph.model, item) for item in items]
     for table, name in dict.fromkeys(homes):
         if table.period is not None:
@@ -88,6 +99,7 @@ async def store(graph: Graph, items: list[Item]) -> None:
     await pump.run(enumerate(placed, 1))
     progress.end()
     sys.stderr.write(f"loading the demo's items: {len(items):,} in {progress.seconds:.1f} s\n")
+    return {name for _, name in homes}
 
 
 def _home(model: Model, item: Item) -> tuple[Table, str]:
@@ -103,11 +115,7 @@ def _home(model: Model, item: Item) -> tuple[Table, str]:
 
 async def _make(graph: Graph, table: Table, name: str) -> None:
     try:
-        described = (await graph.send(DescribeTable(name)))["Table"]
-        if "StreamSpecification" not in described:
-            # Its file is older than the streams.
-            await graph.send(UpdateTable(name, {"StreamSpecification": STREAM}))
-            await _until_active(graph, name)
+        await graph.send(DescribeTable(name))
     except TableMissing:
         await graph.send(create_table(graph.model, table, name))
         await _until_active(graph, name)

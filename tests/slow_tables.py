@@ -21,7 +21,7 @@ from graph.requests import (
     UpdateTable,
     UpdateTimeToLive,
 )
-from graph.tables import create_table
+from graph.tables import STREAM, create_table
 from resolvers.sdl import compile_model
 
 FLEET = """
@@ -57,7 +57,7 @@ def definition(target: Target, *indexes: str, **also: Any) -> dict[str, Any]:
     held = [index for index in made.pop("GlobalSecondaryIndexes", ()) if index["IndexName"] in indexes]
     names = {key["AttributeName"] for one in (made, *held) for key in one["KeySchema"]}
     made["AttributeDefinitions"] = [one for one in made["AttributeDefinitions"] if one["AttributeName"] in names]
-    return made | ({"GlobalSecondaryIndexes": held} if held else {}) | also
+    return made | ({"GlobalSecondaryIndexes": held} if held else {}) | {"StreamSpecification": STREAM} | also
 
 
 def described(target: Target, *indexes: str, **also: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from graph.loaders import Graph
 from graph.maintenance.walk import Tally
 from graph.requests import DescribeTable, Scan, UpdateTable
 from server.cli import main
+from server.demo import turn_on_stream
 from tests.clock import run
 from tests.conftest import Serve
 from tests.shop import FILL, SHOP, brief
@@ -254,6 +255,7 @@ async def test_an_index_that_comes_later_is_filled_as_mutations_would_have(serve
     bare = [{name: value for name, value in one.items() if name not in ("data", "shard")} for one in clean.values()]
     await served.put(bare)
     assert len(await stored(served)) == len(clean)
+    await turn_on_stream(served.graph, served.table)
 
     done = await apply(served.graph, target, told)
 
@@ -271,8 +273,6 @@ def _unsharded(items: Any) -> Any:
 async def test_table_without_a_stream_gets_one(serve: Serve) -> None:
     served = await serve(SHOP)
     target, told = Target(served.graph.model, served.graph.model.tables[served.table], served.table), Told()
-    await served.graph.send(UpdateTable(served.table, {"StreamSpecification": {"StreamEnabled": False}}))
-
     await apply(served.graph, target, told)
 
     assert told.steps == ["STREAM"]

@@ -29,17 +29,14 @@ from server import following as following_
 from server.app import build_app
 from server.following import SUBSCRIPTIONS, Following
 from server.settings import Settings
-from tests.conftest import ROOT, Serve, Served, way_to
+from tests.conftest import ROOT, Served, way_to
 from tests.following import global_id
 from tests.test_app import Process, ScriptedApi
-from tests.test_streams_engine import SDL, put, ship
+from tests.test_streams_engine import SDL, fleet, put, ship
+
+__all__ = ["fleet"]
 
 SOON = Settings(stream_poll_ms=20)
-
-
-@pytest.fixture
-async def fleet(serve: Serve) -> Served:
-    return await serve(SDL)
 
 
 @asynccontextmanager

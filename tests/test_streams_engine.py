@@ -31,6 +31,7 @@ from graph.streams.reader import Reader
 from graph.streams.replay import replay
 from graph.streams.source import Source
 from resolvers.sdl import compile_model
+from server.demo import turn_on_stream
 from tests.conftest import ROOT, Serve, Served, way_to
 from tests.shop import brief
 
@@ -71,7 +72,9 @@ async def reading(
 
 @pytest.fixture
 async def fleet(serve: Serve) -> Served:
-    return await serve(SDL)
+    served = await serve(SDL)
+    await turn_on_stream(served.graph, served.table)
+    return served
 
 
 @pytest.mark.parametrize("kind", ["wire", "boto3"])
@@ -150,7 +153,7 @@ async def test_tables_of_a_time_series_are_followed_those_to_come_from_their_beg
     type Sensor @node(partition: "{number}", table: "sensors") { number: ID! }
     type Reading @node(partition: "{sensor}", sort: "{time}", table: "readings_{time:yyyyMM}") {
       sensor: ID!  time: DateTime! }"""
-    wanted = {("202601", "2026-01-02T00:00:00Z"), ("202602", "2026-02-01T00:00:00Z")}
+    wanted = {("202601", "2026-01-02T00:00:00Z"), ("202602", "2026-02-02T00:00:00Z")}
     served, both = await serve(sdl), asyncio.Event()
     told: set[tuple[str, str]] = set()
 
@@ -162,9 +165,16 @@ async def test_tables_of_a_time_series_are_followed_those_to_come_from_their_beg
     def measured(time: str) -> Item:
         return {"sensor": {"S": "one"}, "time": {"S": time}}
 
-    await served.put([measured("2026-01-01T00:00:00Z")])
+    sensors, readings = served.graph.model.tables.values()
+    await turn_on_stream(served.graph, sensors.name)
+    await served.put([measured("2025-12-01T00:00:00Z"), measured("2026-01-01T00:00:00Z")])
+    assert readings.period is not None
+    # That of December has no stream, and is left alone.
+    await turn_on_stream(served.graph, readings.period.name("2026-01-01"))
     async with reading(engine, served.graph, {"keep": keep}):
         await served.put([measured("2026-01-02T00:00:00Z"), measured("2026-02-01T00:00:00Z")])
+        await turn_on_stream(served.graph, readings.period.name("2026-02-01"))
+        await served.put([measured("2026-02-02T00:00:00Z")])
         await both.wait()
 
 

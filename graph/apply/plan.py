@@ -107,7 +107,7 @@ def _create_table(target: Target) -> Step:
         target.name,
         subject,
         "there is none; billed by request, stream of new and old images",
-        made,
+        CreateTable(target.name, {**made.definition, "StreamSpecification": STREAM}),
     )
 
 

@@ -46,7 +46,7 @@ class Source:
         return self._graph.model
 
     async def streams(self) -> list[Stream]:
-        """Find the streams as they are now; of time series those of the tables that there are.
+        """Find the streams as they are now; of time series those of the tables that there are, and have one.
 
         Cost:   a DescribeTable for each table, and ListTables for time series.
         Raises: StreamError for a table that has none, or one of keys alone; StoreError.
@@ -56,7 +56,11 @@ class Source:
             described = (await self._graph.send(DescribeTable(name)))["Table"]
             specification = described.get("StreamSpecification") or {}
             arn = described.get("LatestStreamArn")
-            if not arn or not specification.get("StreamEnabled"):
+            is_on = bool(arn) and bool(specification.get("StreamEnabled"))
+            if not is_on and name not in self.model.tables:
+                # A period that was over before anybody followed it is written no more.
+                continue
+            if not is_on:
                 raise StreamError(
                     f"the table {name!r} has no stream, so nobody is told of what is written to it: `tablegraph apply` "
                     "turns it on"
