@@ -35,6 +35,7 @@ from graph.tasks import together
 
 if TYPE_CHECKING:
     from graph.collection import Collection
+    from graph.streams.readset import ReadSet
     from graph.writes.commit import Group
 
 T = TypeVar("T")
@@ -370,12 +371,18 @@ class Graph:
         self._client = client
 
     def operation(
-        self, *, timeout_secs: float | None = None, report_capacity: bool = False, consistent: bool = False
+        self,
+        *,
+        timeout_secs: float | None = None,
+        report_capacity: bool = False,
+        consistent: bool = False,
+        reads: ReadSet | None = None,
     ) -> Operation:
-        """Begin an operation with fresh loaders and its own deadline."""
+        """Begin an operation with fresh loaders and its own deadline; `reads` is told what it reads."""
         deadline = None if timeout_secs is None else asyncio.get_running_loop().time() + timeout_secs
         meter = Meter(report_capacity, deadline)
-        return Operation(self.model, self._client, self.limits, meter, consistent=consistent, blobs=self.blobs)
+        client = self._client if reads is None else reads.over(self._client)
+        return Operation(self.model, client, self.limits, meter, consistent=consistent, blobs=self.blobs)
 
     async def send(self, request: Request, meter: Meter | None = None, parse: Parse = parse_json) -> Response:
         """Send a single request outside any operation. Raises StoreError."""

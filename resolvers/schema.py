@@ -24,9 +24,11 @@ from graph.loaders import Graph, Operation
 from graph.model import Model
 from graph.requests import DescribeTable
 from graph.streams.hub import Hub
+from graph.streams.readset import ReadSet
 from resolvers import incremental
 from resolvers.documents import Documents, Prepared
 from resolvers.events import Root, follow
+from resolvers.live import LiveInOnePiece, live_directive
 from resolvers.operation import Events, Request, Response
 from resolvers.responses import refuse, respond
 from resolvers.scalars import SCALAR_MAP
@@ -51,7 +53,7 @@ def build_schema(model: Model, *, mutations: bool = True) -> strawberry.Schema:
         types.mutation() if mutations else None,
         types.subscription(),
         types=types.all_types(),
-        directives=[transaction_directive] if mutations else [],
+        directives=[live_directive, *([transaction_directive] if mutations else [])],
         config=config,
     )
 
@@ -81,7 +83,9 @@ class Api:
         self._strawberry = build_schema(graph.model, mutations=mutations)
         self._schema: GraphQLSchema = self._strawberry._schema
         # Made once: rules made for each request would also keep graphql-core from caching anything by them.
-        rules = specified_rules if introspection else (*specified_rules, NoSchemaIntrospectionCustomRule)
+        rules = (*specified_rules, LiveInOnePiece)
+        if not introspection:
+            rules = (*rules, NoSchemaIntrospectionCustomRule)
         self._documents = Documents(self._schema, rules)
 
     @property
@@ -100,10 +104,11 @@ class Api:
             if table.period is None:
                 await self._graph.send(DescribeTable(table.name))
 
-    async def execute(self, request: Request) -> Response:
+    async def execute(self, request: Request, reads: ReadSet | None = None) -> Response:
         """Execute one operation with fresh loaders; whatever goes wrong is in the response.
 
-        Cost: parsing and validation once for each document, as long as it is among the last thousand.
+        Cost: parsing and validation once for each document, as long as it is among the last thousand. `reads` is told
+        what a query reads.
         """
         prepared = self._documents.prepare(request.query, request.operation_name)
         if isinstance(prepared, list):
@@ -128,6 +133,7 @@ class Api:
             timeout_secs=self._timeout_secs,
             report_capacity=request.cost,
             consistent=kind is OperationType.MUTATION,
+            reads=reads,
         )
         operation.idempotency_key = request.idempotency_key
         if request.incremental and prepared.is_incremental and not is_transaction(prepared.definition):
