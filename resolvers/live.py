@@ -24,7 +24,6 @@ from graphql.execution.values import VariableValues, get_directive_values
 from graphql.language import DirectiveLocation
 
 from graph.errors import SubscriberTooSlow
-from graph.model import Model
 from graph.streams.hub import Hub
 from graph.streams.readset import ReadSet
 from resolvers.operation import Events, Response
@@ -123,14 +122,13 @@ def _incremental(part: Node) -> list[DirectiveNode]:
 class LiveQueries:
     """The live queries of one process."""
 
-    def __init__(self, model: Model, hub: Hub) -> None:
-        self._model = model
+    def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._turns = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def open(self, execute: Execute, throttle_secs: float) -> Response | Events:
         """Execute a query, and have it go on unless it is refused."""
-        query = LiveQuery(self._model, self._hub, execute, throttle_secs, self._turns)
+        query = LiveQuery(self._hub, execute, throttle_secs, self._turns)
         try:
             response = await query.begin()
         except BaseException:
@@ -149,16 +147,13 @@ class LiveQuery:
     costs one execution. Size: the read set, and 16 bytes of the last answer.
     """
 
-    def __init__(
-        self, model: Model, hub: Hub, execute: Execute, throttle_secs: float, turns: asyncio.Semaphore
-    ) -> None:
-        self._model = model
+    def __init__(self, hub: Hub, execute: Execute, throttle_secs: float, turns: asyncio.Semaphore) -> None:
         self._hub = hub
         self._execute = execute
         self._throttle_secs = throttle_secs
         self._turns = turns
         self._changes = hub.subscribe(())
-        self._reads = ReadSet(model, self._changes.join)
+        self._reads = ReadSet(hub.model, self._changes.join)
         self._executing: asyncio.Task[Response] | None = None
         self._first: dict[str, Any] | None = None
         self._given = b""
@@ -226,7 +221,7 @@ class LiveQuery:
 
     async def _read(self, *, is_settling: bool) -> Response:
         """Execute the query, and wait from now on for what concerns this execution."""
-        reads = ReadSet(self._model, self._changes.join)
+        reads = ReadSet(self._hub.model, self._changes.join)
         self._executing = asyncio.ensure_future(self._take_turn(reads))
         try:
             response = await self._executing
