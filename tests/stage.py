@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,6 +28,7 @@ class Stage(Memory):
         self._behind = behind
         self._past: list[tuple[float, dict[ItemKey, Item]]] = [(0.0, {})]
         self._written = 0
+        self._untold: deque[Sequence[Change]] = deque()
         self._telling: set[asyncio.Task[None]] = set()
 
     # --- writing ---
@@ -49,13 +51,15 @@ class Stage(Memory):
                 self._written += 1
                 changes.append(Change(key, before, after, Place("shard", self._written)))
         self._past.append((now(), dict(self.items)))
-        task = asyncio.ensure_future(self._tell(changes))
+        self._untold.append(changes)
+        task = asyncio.ensure_future(self._tell())
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
 
-    async def _tell(self, changes: Sequence[Change]) -> None:
+    async def _tell(self) -> None:
         await asyncio.sleep(self.told_after)
-        await self.hub.publish(changes)
+        # Timers of one moment may come in any order, the changes of a shard may not.
+        await self.hub.publish(self._untold.popleft())
 
     # --- reading ---
 

@@ -15,6 +15,7 @@ from graph.errors import RequestRefused
 from graph.loaders import Graph
 from graph.requests import GetItem, Item, ItemKey
 from graph.streams.hub import Hub
+from graph.streams.topics import of_item
 from resolvers.live import MOST_AT_ONCE, SETTLE_SECS, LiveQueries
 from resolvers.operation import Response
 from resolvers.schema import Api
@@ -179,6 +180,44 @@ def test_what_reads_the_table_alone_is_not_read_again() -> None:
         await asyncio.sleep(100)
 
         assert watched.executions == 1
+        await listener.end()
+
+    run(main())
+
+
+def test_what_is_told_during_the_first_execution_is_not_missed() -> None:
+    async def main() -> None:
+        stage = Stage(MODEL, takes=2.0)
+        watched = Watched(served_by(stage), CRATE)
+        opening = asyncio.ensure_future(watched.begin(stage.hub))
+
+        await asyncio.sleep(1.5)
+        stage.write([crate("1", 1)])
+        await opening
+        listener = Listener(watched)
+        await asyncio.sleep(10)
+
+        assert loads(await listener.end()) == [None, 1]
+
+    run(main())
+
+
+def test_what_is_no_longer_read_is_no_longer_waited_for() -> None:
+    async def main() -> None:
+        stage = Stage(MODEL)
+        old, new = Loading("1", "3", "", "X", "", None), Loading("1", "2", "", "X", "", None)
+        stage.write([crate("2", 0), crate("3", 0), old.wire()])
+        await turns()
+        query = 'query @live { ship(number: "1") { crates(first: 1) { nodes { load } } } }'
+        watched = await Watched(served_by(stage), query).begin(stage.hub)
+        listener = Listener(watched)
+        before = set(stage.hub._by_topic)
+
+        stage.write([new.wire()])
+        await asyncio.sleep(10)
+
+        assert before - set(stage.hub._by_topic) == {of_item(key_of(crate("3", 0)))}
+        assert set(stage.hub._by_topic) - before == {of_item(key_of(crate("2", 0)))}
         await listener.end()
 
     run(main())
@@ -396,12 +435,14 @@ def live(connection: Connection, selection: str) -> str:
 async def the_last_answer_is_right(
     stage: Stage, query: str, variables: Mapping[str, Any], work: list[Step], takes: float
 ) -> None:
-    """Write while a live query runs; once all is quiet, hold its last answer against a fresh one."""
-    watched = await Watched(served_by(stage), query, variables).begin(stage.hub, throttle_secs=0.1)
-    listener = Listener(watched, takes)
+    """Write while a live query begins and goes on; once all is quiet, hold its last answer against a fresh one."""
+    watched = Watched(served_by(stage), query, variables)
+    opening = asyncio.ensure_future(watched.begin(stage.hub, throttle_secs=0.1))
     for pause, items, gone in work:
         await asyncio.sleep(pause)
         stage.write(items, gone)
+    await opening
+    listener = Listener(watched, takes)
     await asyncio.sleep(60)
 
     fresh = await watched.fresh()
@@ -418,11 +459,17 @@ def test_whatever_is_written_the_last_answer_is_right(connection: Connection, da
     variables = data.draw(arguments(connection))
     selection = data.draw(st.sampled_from(["", "totalCount"]))
     work = data.draw(st.lists(steps(world), min_size=1, max_size=6))
+    begin = data.draw(st.integers(0, 4))
     times = {name: data.draw(st.sampled_from([0.0, 0.02, 0.25, 0.9])) for name in ("takes", "told_after", "behind")}
 
     async def main() -> None:
         stage = Stage(MODEL, **times)
         stage.write(list(world.wires()))
+        await asyncio.sleep(10)
+        if begin:
+            page = await connection.page(served_by(stage), **variables | {"last": None, "first": begin})
+            if page.end is not None:
+                variables["before" if "last" in variables else "after"] = page.end
         await the_last_answer_is_right(
             stage, live(connection, selection), variables, work, data.draw(st.sampled_from([0.0, 1.0]))
         )
