@@ -39,12 +39,12 @@ class Stretch:
 
     def holds(self, item: Item) -> bool:
         """Say whether an item of the partition, or of the table, is among those read: within, and not filtered out."""
-        if self.sort is not None and not holds(self.sort, item):
-            return False
         if self.low is not None or self.high is not None:
             position = _position(self.index, item)
             if not (self._is_behind_low(position) and self._is_before_high(position)):
                 return False
+        if self.sort is not None and not holds(self.sort, item):
+            return False
         # A filter sees of an item what the index holds of it.
         return self.filter is None or self.index.projection is not Projection.ALL or holds(self.filter, item)
 
@@ -72,6 +72,8 @@ class ReadSet:
         self._wait = wait
         self._stretches: dict[Topic, list[Stretch]] = {}
         """By topic; none for an item's key, which any change of the item concerns."""
+        self._ways: dict[str, dict[str | None, Index]] = {}
+        """By table the indexes that were read, by their names."""
         self.is_behind = False
         """Whether a global secondary index was read, which is always a little behind its table."""
         self.has_failed = False
@@ -112,6 +114,7 @@ class ReadSet:
         if not isinstance(request, (Query, Scan)):
             return
         index = self._index(request)
+        self._ways.setdefault(request.table, {})[index.name] = index
         # The order of a Scan is DynamoDB's own: whatever the table holds may lie where it has read.
         topic, stretch = of_table(request.table), Stretch(index, filter=request.filter)
         if isinstance(request, Query):
@@ -145,7 +148,7 @@ class ReadSet:
     def _lists(self, name: str, item: Item) -> Iterator[Topic]:
         """Name what an item is part of, and might have been read as part of."""
         yield of_table(name)
-        for index in table_of(self._model, name).ways:
+        for index in self._ways.get(name, {}).values():
             partition = partition_of(index, item)
             if partition is not None:
                 yield of_partition(name, index.name, partition)
