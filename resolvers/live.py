@@ -23,7 +23,7 @@ from graphql import (
 from graphql.execution.values import VariableValues, get_directive_values
 from graphql.language import DirectiveLocation
 
-from graph.errors import SubscriberTooSlow
+from graph.errors import StreamError
 from graph.streams.hub import Hub
 from graph.streams.readset import ReadSet
 from resolvers.operation import Events, Response
@@ -159,12 +159,14 @@ class LiveQuery:
         self._given = b""
         self._again: float | None = None
         """When to execute though nothing has changed, on the event loop's clock."""
+        self._has_changed = True
+        """Whether there is something that no execution has seen; to whoever begins all is new."""
         self._failures = 0
         self._is_closed = False
 
     async def begin(self) -> Response:
         """Execute the query for the first time."""
-        response = await self._read(is_settling=False)
+        response = await self._read()
         self._first = response.body
         return response
 
@@ -174,15 +176,18 @@ class LiveQuery:
     async def __anext__(self) -> dict[str, Any]:
         body, self._first = self._first, None
         while body is None or not self._is_news(body):
-            is_changed = await self._wait()
-            body = (await self._read(is_settling=not is_changed)).body
+            # Answers are large, and the wait may be long.
+            body = None
+            if not self._has_changed:
+                await self._wait()
+            body = (await self._read()).body
         return body
 
     async def aclose(self) -> None:
         """End it, and the execution that is under way."""
         self._is_closed = True
         self._changes.close()
-        if self._executing is not None and not self._executing.done():
+        if self._executing is not None:
             self._executing.cancel()
             await asyncio.wait([self._executing])
 
@@ -193,34 +198,36 @@ class LiveQuery:
 
     # --- waiting ---
 
-    async def _wait(self) -> bool:
-        """Wait until something has changed, and until changes cease; False when it is time without any."""
+    async def _wait(self) -> None:
+        """Wait until something has changed, and until changes cease, or until it is time without any change."""
         try:
             async with asyncio.timeout_at(self._again):
                 await self._change()
         except TimeoutError:
-            return False
+            return
+        self._has_changed = True
         now = asyncio.get_running_loop().time
         latest = now() + MOST_THROTTLES * self._throttle_secs
         with suppress(TimeoutError):
             while True:
                 async with asyncio.timeout_at(min(now() + self._throttle_secs, latest)):
                     await self._change()
-        return True
 
     async def _change(self) -> None:
         """Wait for a change that concerns what was read. Raises StopAsyncIteration when no more will come."""
         try:
             while not self._reads.concerns(await anext(self._changes)):
                 pass
-        except SubscriberTooSlow:
+        except StreamError:
             # What the changes were no longer matters: everything is read again.
             self._changes = self._hub.subscribe(self._reads.topics)
 
     # --- reading ---
 
-    async def _read(self, *, is_settling: bool) -> Response:
+    async def _read(self) -> Response:
         """Execute the query, and wait from now on for what concerns this execution."""
+        if self._is_closed:
+            raise StopAsyncIteration
         reads = ReadSet(self._hub.model, self._changes.join)
         self._executing = asyncio.ensure_future(self._take_turn(reads))
         try:
@@ -229,20 +236,22 @@ class LiveQuery:
             if self._is_closed:
                 raise StopAsyncIteration from None
             raise
+        finally:
+            self._executing = None
         self._reads = reads
         self._changes.retopic(reads.topics)
-        self._again = self._next(reads, is_settling=is_settling)
+        self._again, self._has_changed = self._next(reads), False
         return response
 
     async def _take_turn(self, reads: ReadSet) -> Response:
         async with self._turns:
             return await self._execute(reads)
 
-    def _next(self, reads: ReadSet, *, is_settling: bool) -> float | None:
+    def _next(self, reads: ReadSet) -> float | None:
         """Say when the query is to be executed without a change."""
         now = asyncio.get_running_loop().time()
         if reads.has_failed:
             self._failures += 1
             return now + min(RETRY_SECS * 2.0 ** (self._failures - 1), MOST_RETRY_SECS)
         self._failures = 0
-        return now + SETTLE_SECS if reads.is_behind and not is_settling else None
+        return now + SETTLE_SECS if reads.is_behind and self._has_changed else None

@@ -323,11 +323,13 @@ def test_who_waits_may_be_cancelled() -> None:
         stage = Stage(MODEL, takes=2.0)
         watched = await Watched(served_by(stage), CRATE).begin(stage.hub)
 
+        stage.write([crate("1", 1)])
         for _ in range(3):
-            stage.write([crate("1", 1)])
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(1):
                     await anext(aiter(watched.events))
+
+        assert loads([await watched.next()]) == [1]
         await watched.events.aclose()
 
         assert not stage.hub._by_topic
