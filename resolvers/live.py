@@ -64,12 +64,16 @@ def live_directive(
     """Stand for the directive: what it means is decided by who executes the query."""
 
 
-def throttle_of(
-    schema: GraphQLSchema, definition: OperationDefinitionNode, variables: VariableValues
-) -> float | GraphQLError | None:
-    """Read in seconds how long nothing may have changed, None for a query that is not live."""
-    if not any(node.name.value == LIVE for node in definition.directives or ()):
-        return None
+def is_live(definition: OperationDefinitionNode) -> bool:
+    """Say whether an operation says @live."""
+    return any(directive.name.value == LIVE for directive in definition.directives or ())
+
+
+def throttle_of(schema: GraphQLSchema, definition: OperationDefinitionNode, variables: VariableValues) -> float | None:
+    """Read in seconds how long nothing may have changed, None for a query that is not live.
+
+    Raises: GraphQLError when that is out of range, or a variable does not fit.
+    """
     directive = schema.get_directive(LIVE)
     assert directive is not None
     values = get_directive_values(directive, definition, variables)
@@ -78,7 +82,7 @@ def throttle_of(
     throttle: int = values["throttle"]
     if 0 <= throttle <= MOST_MILLISECONDS:
         return throttle / 1000
-    return GraphQLError(
+    raise GraphQLError(
         f"@live(throttle: {throttle}) is out of range: expected 0 to {MOST_MILLISECONDS} milliseconds",
         definition,
         extensions={"code": "BAD_USER_INPUT"},
@@ -90,7 +94,7 @@ class LiveInOnePiece(ASTValidationRule):
 
     def enter_operation_definition(self, node: OperationDefinitionNode, *_: Any) -> None:
         """Look through an operation and its fragments."""
-        if not any(directive.name.value == LIVE for directive in node.directives or ()):
+        if not is_live(node):
             return
         for part in (node, *self.context.get_recursively_referenced_fragments(node)):
             for directive in _incremental(part):
@@ -122,12 +126,21 @@ def _incremental(part: Node) -> list[DirectiveNode]:
 class LiveQueries:
     """The live queries of one process."""
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: Hub | None) -> None:
         self._hub = hub
         self._turns = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def open(self, execute: Execute, throttle_secs: float) -> Response | Events:
-        """Execute a query, and have it go on unless it is refused."""
+        """Execute a query, and have it go on unless it is refused.
+
+        Raises: GraphQLError where changes are not followed.
+        """
+        if self._hub is None:
+            error = StreamError(
+                "a live query waits for the tables' changes, and this server does not follow them: expected one that "
+                "reads their streams. Leave out @live to ask once"
+            )
+            raise GraphQLError(str(error), original_error=error)
         query = LiveQuery(self._hub, execute, throttle_secs, self._turns)
         try:
             response = await query.begin()

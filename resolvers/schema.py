@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import Any, Literal
 
 import strawberry
@@ -11,6 +12,7 @@ from graphql import (
     GraphQLError,
     GraphQLSchema,
     NoSchemaIntrospectionCustomRule,
+    OperationDefinitionNode,
     OperationType,
     specified_rules,
 )
@@ -28,7 +30,7 @@ from graph.streams.readset import ReadSet
 from resolvers import incremental
 from resolvers.documents import Documents, Prepared
 from resolvers.events import Root, follow
-from resolvers.live import LiveInOnePiece, live_directive
+from resolvers.live import LiveInOnePiece, LiveQueries, is_live, live_directive, throttle_of
 from resolvers.operation import Events, Request, Response
 from resolvers.responses import refuse, respond
 from resolvers.scalars import SCALAR_MAP
@@ -58,6 +60,11 @@ def build_schema(model: Model, *, mutations: bool = True) -> strawberry.Schema:
     )
 
 
+def goes_on(definition: OperationDefinitionNode) -> bool:
+    """Say whether an operation may have more than one answer, each when it is due."""
+    return definition.operation is OperationType.SUBSCRIPTION or is_live(definition)
+
+
 def print_sdl(model: Model) -> str:
     """Print the public schema: what clients see, without any mapping directive."""
     return print_schema(build_schema(model)) + "\n"
@@ -78,6 +85,7 @@ class Api:
     ) -> None:
         self._graph = graph
         self._hub = hub
+        self._live = LiveQueries(hub)
         self._has_plans = executor == "plan"
         self._timeout_secs = timeout_secs
         self._strawberry = build_schema(graph.model, mutations=mutations)
@@ -145,13 +153,15 @@ class Api:
         return respond(result, operation, cost=request.cost)
 
     async def open(self, request: Request) -> Response | Events:
-        """Begin an operation that may go on: a subscription gives events, all else, and what is refused, a response."""
+        """Begin an operation that may go on: subscriptions and live queries give events, all else a response."""
         prepared = self._documents.prepare(request.query, request.operation_name)
-        if isinstance(prepared, list) or prepared.definition.operation is not OperationType.SUBSCRIPTION:
+        if isinstance(prepared, list) or not goes_on(prepared.definition):
             return await self.execute(request)
         variables = self._variables(prepared, request)
         if isinstance(variables, list):
             return refuse(variables)
+        if prepared.definition.operation is OperationType.QUERY:
+            return await self._open_live(prepared, request, variables)
         try:
             root = Root(self.model, self._schema, prepared, variables)
         except GraphQLError as error:
@@ -170,6 +180,15 @@ class Api:
 
         found = await follow(self._hub, root, begin, execute)
         return refuse([found]) if isinstance(found, GraphQLError) else found
+
+    async def _open_live(self, prepared: Prepared, request: Request, variables: VariableValues) -> Response | Events:
+        try:
+            throttle_secs = throttle_of(self._schema, prepared.definition, variables)
+            if throttle_secs is None:
+                return await self.execute(request)
+            return await self._live.open(partial(self.execute, request), throttle_secs)
+        except GraphQLError as error:
+            return refuse([error])
 
     async def _run(self, prepared: Prepared, request: Request, operation: Operation) -> ExecutionResult:
         if self._has_plans and prepared.is_plain:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from graph.streams.hub import Hub
+from resolvers.operation import Request, Response
+from resolvers.schema import Api
 from tests.conftest import BANANAS, Serve, Served
 from tests.library import library
 from tests.tail import Tail
@@ -293,3 +295,87 @@ async def test_what_cannot_be_live_is_refused(fleet: Served, document: str, mess
     error = await fleet.error(document)
 
     assert (error["extensions"]["code"], error["message"]) == ("GRAPHQL_VALIDATION_FAILED", message)
+
+
+# --- as the API opens it ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def followed(engine: str, fleet: Served) -> tuple[Api, Tail]:
+    """The API over what is served, with a hub that is told of changes."""
+    hub = Hub(fleet.api.model)
+    return Api(fleet.graph, hub=hub), await Tail(engine, fleet, hub).begin()
+
+
+async def test_the_api_opens_live_queries(fleet: Served, followed: tuple[Api, Tail]) -> None:
+    api, tail = followed
+    await tail.hand_on()
+    query = "query ($throttle: Int!) " + ITEM.replace("query @live", "@live(throttle: $throttle)")
+
+    events = await api.open(Request(query, {"throttle": 1}, cost=True))
+    assert not isinstance(events, Response)
+    first = await anext(aiter(events))
+    await fleet.data(operator("1", "other"))
+    await tail.hand_on()
+    second = await anext(aiter(events))
+    await events.aclose()
+
+    assert [answer["data"]["container"]["operator"] for answer in (first, second)] == ["new", "other"]
+    assert second["extensions"]["cost"]["requests"] == {"total": 1, "GetItem": 1}
+
+
+@pytest.mark.parametrize(
+    ("query", "variables"),
+    [
+        ("query ($live: Boolean!) " + ITEM.replace("query @live", "@live(if: $live)"), {"live": False}),
+        (ITEM.replace("@live", ""), None),
+    ],
+)
+async def test_what_is_not_live_is_answered(
+    followed: tuple[Api, Tail], query: str, variables: dict[str, Any] | None
+) -> None:
+    response = await followed[0].open(Request(query, variables))
+
+    assert isinstance(response, Response)
+    assert response.body == {"data": {"container": {"operator": "new"}}}
+
+
+@pytest.mark.parametrize(
+    ("query", "variables", "message"),
+    [
+        (
+            "query @live(throttle: -1) { __typename }",
+            None,
+            "@live(throttle: -1) is out of range: expected 0 to 60000 milliseconds",
+        ),
+        (
+            "query ($t: Int!) @live(throttle: $t) { __typename }",
+            {"t": 60_001},
+            "@live(throttle: 60001) is out of range: expected 0 to 60000 milliseconds",
+        ),
+        (
+            "query ($t: Int!) @live(throttle: $t) { __typename }",
+            {"t": "soon"},
+            "Variable '$t' has invalid value: Int cannot represent non-integer value: 'soon'",
+        ),
+    ],
+)
+async def test_a_throttle_that_cannot_be_is_refused(
+    followed: tuple[Api, Tail], query: str, variables: dict[str, Any] | None, message: str
+) -> None:
+    response = await followed[0].open(Request(query, variables))
+
+    assert isinstance(response, Response)
+    assert response.outcome == "refused"
+    (error,) = response.body["errors"]
+    assert (error["message"], error["extensions"]["code"]) == (message, "BAD_USER_INPUT")
+
+
+async def test_without_a_stream_it_is_refused(fleet: Served) -> None:
+    fleet.sent.clear()
+
+    response = await fleet.api.open(Request(ITEM))
+
+    assert isinstance(response, Response)
+    assert response.body["errors"][0]["extensions"]["code"] == "STREAM_UNAVAILABLE"
+    assert not fleet.sent

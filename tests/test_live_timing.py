@@ -276,7 +276,7 @@ def test_a_query_that_is_refused_is_a_response() -> None:
         stage = Stage(MODEL)
         watched = Watched(served_by(stage), "query ($n: ID!) @live { crate(number: $n) { load } }")
 
-        opened = await LiveQueries(stage.hub).open(watched._execute, 0.1)
+        opened = await LiveQueries(stage.hub).open(watched.execute, 0.1)
 
         assert isinstance(opened, Response)
         assert opened.outcome == "refused"
@@ -362,7 +362,7 @@ def test_what_concerns_many_is_executed_some_at_a_time() -> None:
         listeners: list[Listener] = []
         for _ in range(100):
             watched = Watched(served, CRATE)
-            opened = await queries.open(watched._execute, 0.1)
+            opened = await queries.open(watched.execute, 0.1)
             assert not isinstance(opened, Response)
             watched.events = opened
             listeners.append(Listener(watched))

@@ -31,13 +31,13 @@ class Watched:
 
     async def begin(self, hub: Hub, *, throttle_secs: float = 0.0) -> Watched:
         """Open it, and take the first answer."""
-        opened = await LiveQueries(hub).open(self._execute, throttle_secs)
+        opened = await LiveQueries(hub).open(self.execute, throttle_secs)
         assert not isinstance(opened, Response), opened
         self.events = opened
         await self.next()
         return self
 
-    async def _execute(self, reads: ReadSet) -> Response:
+    async def execute(self, reads: ReadSet) -> Response:
         response = await self.served.api.execute(Request(self.query, self.variables), reads)
         self.executions += 1
         self._executed.set()
