@@ -24,7 +24,7 @@ from graphql.execution.values import VariableValues, get_directive_values
 from graphql.language import DirectiveLocation
 
 from graph.errors import StreamError
-from graph.streams.hub import Hub
+from graph.streams.hub import Hub, Subscription
 from graph.streams.readset import ReadSet
 from resolvers.operation import Events, Response
 from resolvers.plan.document import INCREMENTAL, LIVE
@@ -141,7 +141,11 @@ class LiveQueries:
                 "reads their streams. Leave out @live to ask once"
             )
             raise GraphQLError(str(error), original_error=error)
-        query = LiveQuery(self._hub, execute, throttle_secs, self._turns)
+        try:
+            changes = await self._hub.follow(())
+        except StreamError as error:
+            raise GraphQLError(str(error), original_error=error) from None
+        query = LiveQuery(self._hub, changes, execute, throttle_secs, self._turns)
         try:
             response = await query.begin()
         except BaseException:
@@ -160,13 +164,15 @@ class LiveQuery:
     costs one execution. Size: the read set, and 16 bytes of the last answer.
     """
 
-    def __init__(self, hub: Hub, execute: Execute, throttle_secs: float, turns: asyncio.Semaphore) -> None:
+    def __init__(
+        self, hub: Hub, changes: Subscription, execute: Execute, throttle_secs: float, turns: asyncio.Semaphore
+    ) -> None:
         self._hub = hub
+        self._changes = changes
         self._execute = execute
         self._throttle_secs = throttle_secs
         self._turns = turns
-        self._changes = hub.subscribe(())
-        self._reads = ReadSet(hub.model, self._changes.join)
+        self._reads = ReadSet(hub.model, changes.join)
         self._executing: asyncio.Task[Response] | None = None
         self._first: dict[str, Any] | None = None
         self._given = b""
@@ -227,13 +233,16 @@ class LiveQuery:
                     await self._change()
 
     async def _change(self) -> None:
-        """Wait for a change that concerns what was read. Raises StopAsyncIteration when no more will come."""
+        """Wait for a change that concerns what was read.
+
+        Raises: StopAsyncIteration when no more will come; StreamError when none can.
+        """
         try:
             while not self._reads.concerns(await anext(self._changes)):
                 pass
         except StreamError:
-            # What the changes were no longer matters: everything is read again.
-            self._changes = self._hub.subscribe(self._reads.topics)
+            # Too many to keep, or gone past: what they were no longer matters, for everything is read again.
+            self._changes = await self._hub.follow(self._reads.topics)
 
     # --- reading ---
 

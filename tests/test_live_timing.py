@@ -8,10 +8,11 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from graphql import GraphQLError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.errors import RequestRefused
+from graph.errors import RequestRefused, StreamError
 from graph.loaders import Graph
 from graph.requests import GetItem, Item, ItemKey
 from graph.streams.hub import Hub
@@ -350,6 +351,64 @@ def test_the_end_of_the_hub_is_its_end() -> None:
 
         async with asyncio.timeout(1):
             await listener._task
+
+    run(main())
+
+
+def test_the_end_of_the_hub_ends_it_behind_the_execution_under_way() -> None:
+    async def main() -> None:
+        stage = Stage(MODEL)
+        watched = await Watched(served_by(stage), CRATE).begin(stage.hub)
+        stage.takes = 2.0
+        listener = Listener(watched)
+        stage.write([crate("1", 1)])
+        await asyncio.sleep(1)
+
+        stage.hub.close()
+
+        async with asyncio.timeout(5):
+            await listener._task
+        assert loads(watched.answers) == [None, 1]
+
+    run(main())
+
+
+def test_changes_that_went_past_are_one_more_execution() -> None:
+    async def main() -> None:
+        stage = Stage(MODEL)
+        watched = await Watched(served_by(stage), CRATE).begin(stage.hub)
+        listener = Listener(watched)
+        await turns()
+
+        stage.told_after = 1e9
+        stage.write([crate("1", 1)])
+        stage.hub.fail(StreamError("changes went past"))
+        await asyncio.sleep(5)
+        stage.hub.fail(StreamError("changes went past again"))
+        await asyncio.sleep(5)
+
+        assert loads(await listener.end()) == [None, 1]
+        assert watched.executions == 3
+
+    run(main())
+
+
+def test_where_changes_no_longer_come_it_ends() -> None:
+    async def main() -> None:
+        stage = Stage(MODEL)
+        watched = await Watched(served_by(stage), CRATE).begin(stage.hub)
+
+        async def nobody_reads() -> None:
+            raise StreamError("nobody reads the stream")
+
+        stage.hub._ready = nobody_reads
+        stage.hub.fail(StreamError("changes went past"))
+
+        with pytest.raises(StreamError, match="nobody reads"):
+            await anext(aiter(watched.events))
+        with pytest.raises(GraphQLError, match="nobody reads"):
+            await LiveQueries(stage.hub).open(watched.execute, 0.1)
+        assert not stage.hub._by_topic
 
     run(main())
 
