@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx
 import pytest
+from websockets.asyncio.client import connect
+from websockets.typing import Subprotocol
 
+from graph.requests import UpdateTable
 from graph.streams.hub import Hub
 from resolvers.operation import Request, Response
 from resolvers.schema import Api
+from tests import test_clients
 from tests.conftest import BANANAS, Serve, Served
+from tests.counting import Running, running
+from tests.following import STREAM, Followed, follow, soon
 from tests.library import library
-from tests.tail import Tail
-from tests.watching import Watched
+from tests.test_following import following
+from tests.watching import WITHIN_SECS, Watched
 
 LOADED = "2022-07-19T17:59:58Z"
 
@@ -82,12 +91,11 @@ async def fleet(serve: Serve) -> Served:
 
 async def watch(
     engine: str, served: Served, query: str, variables: dict[str, Any] | None = None
-) -> tuple[Watched, Tail]:
+) -> tuple[Watched, Followed]:
     """Begin a live query, with all that was written before behind it."""
-    hub = Hub(served.api.model)
-    tail = await Tail(engine, served, hub).begin()
-    await tail.hand_on()
-    return await Watched(served, query, variables).begin(hub), tail
+    followed = await follow(served, engine)
+    await followed.reader.hand_to(followed.hub)
+    return await Watched(served, query, variables).begin(followed.hub), followed
 
 
 def page(arguments: str, selection: str = "edges { linkedBy node { number } }") -> str:
@@ -136,11 +144,10 @@ AGGREGATE = 'query @live { container(number: "1") { pallets(first: 9) { nodes { 
     ],
 )
 async def test_what_concerns_a_query_is_answered(engine: str, fleet: Served, query: str, write: str) -> None:
-    watched, tail = await watch(engine, fleet, query)
+    watched, followed = await watch(engine, fleet, query)
     before = watched.answers[-1]
 
-    await fleet.data(write)
-    await tail.hand_on()
+    await followed.write(write)
 
     assert await watched.next() == await watched.fresh()
     assert "errors" not in watched.answers[-1]
@@ -168,14 +175,12 @@ async def test_what_concerns_a_query_is_answered(engine: str, fleet: Served, que
 )
 async def test_what_concerns_none_costs_nothing(engine: str, fleet: Served, query: str, write: str, then: str) -> None:
     """What follows concerns the query: had the first write done so as well, there would be one execution more."""
-    watched, tail = await watch(engine, fleet, query)
+    watched, followed = await watch(engine, fleet, query)
 
-    await fleet.data(write)
     waiting = asyncio.ensure_future(watched.next())
-    await tail.hand_on()
+    await followed.write(write)
     assert not waiting.done()
-    await fleet.data(then)
-    await tail.hand_on()
+    await followed.write(then)
 
     assert await waiting == await watched.fresh()
     assert watched.executions == 2
@@ -185,10 +190,9 @@ async def test_what_concerns_none_costs_nothing(engine: str, fleet: Served, quer
 async def test_node_by_its_global_id(engine: str, fleet: Served) -> None:
     found = await fleet.data('{ container(number: "1") { id } }')
     query = "query ($id: ID!) @live { node(id: $id) { ... on Container { operator } } }"
-    watched, tail = await watch(engine, fleet, query, {"id": found["container"]["id"]})
+    watched, followed = await watch(engine, fleet, query, {"id": found["container"]["id"]})
 
-    await fleet.data(operator("1", "other"))
-    await tail.hand_on()
+    await followed.write(operator("1", "other"))
 
     assert await watched.next() == {"data": {"node": {"operator": "other"}}}
 
@@ -197,13 +201,11 @@ async def test_page_behind_a_cursor(engine: str, fleet: Served) -> None:
     found = await fleet.data('{ container(number: "1") { pallets(first: 2) { pageInfo { endCursor } } } }')
     after = found["container"]["pallets"]["pageInfo"]["endCursor"]
     query = page("first: 1, after: $after", "nodes { number }").replace("query", "query ($after: String)")
-    watched, tail = await watch(engine, fleet, query, {"after": after})
+    watched, followed = await watch(engine, fleet, query, {"after": after})
 
-    await fleet.data(unlink("2"))
     waiting = asyncio.ensure_future(watched.next())
-    await tail.hand_on()
-    await fleet.data(link("1", "5"))
-    await tail.hand_on()
+    await followed.write(unlink("2"))
+    await followed.write(link("1", "5"))
 
     assert await waiting == {"data": {"container": {"pallets": {"nodes": [{"number": "5"}]}}}}
     assert watched.executions == 2
@@ -213,10 +215,9 @@ async def test_copies(engine: str, serve: Serve) -> None:
     """A field that is read from a copy changes with the copy."""
     served = await library(serve)
     query = 'query @live { shelf(name: "a") { room books { nodes { title read } } grams } }'
-    watched, tail = await watch(engine, served, query)
+    watched, followed = await watch(engine, served, query)
 
-    await served.data('mutation { updateBook(key: { title: "x" }, set: { read: 7 }) { __typename } }')
-    await tail.hand_on()
+    await followed.write('mutation { updateBook(key: { title: "x" }, set: { read: 7 }) { __typename } }')
 
     assert await watched.next() == await watched.fresh()
     assert watched.answers[-1]["data"]["shelf"]["books"]["nodes"][0] == {"title": "x", "read": 7}
@@ -224,14 +225,12 @@ async def test_copies(engine: str, serve: Serve) -> None:
 
 async def test_what_comes_to_the_same_is_not_given_again(engine: str, fleet: Served) -> None:
     """The item has changed, and nothing of it that the query shows."""
-    watched, tail = await watch(engine, fleet, page("first: 2", "nodes { number }"))
+    watched, followed = await watch(engine, fleet, page("first: 2", "nodes { number }"))
 
-    await fleet.data(relink("2", "Bob"))
     waiting = asyncio.ensure_future(watched.next())
-    await tail.hand_on()
+    await followed.write(relink("2", "Bob"))
     await watched.executed(2)
-    await fleet.data(unlink("2"))
-    await tail.hand_on()
+    await followed.write(unlink("2"))
 
     assert [one["number"] for one in (await waiting)["data"]["container"]["pallets"]["nodes"]] == ["4", "6"]
     assert len(watched.answers) == 2
@@ -300,24 +299,15 @@ async def test_what_cannot_be_live_is_refused(fleet: Served, document: str, mess
 # --- as the API opens it ------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-async def followed(engine: str, fleet: Served) -> tuple[Api, Tail]:
-    """The API over what is served, with a hub that is told of changes."""
-    hub = Hub(fleet.api.model)
-    return Api(fleet.graph, hub=hub), await Tail(engine, fleet, hub).begin()
-
-
-async def test_the_api_opens_live_queries(fleet: Served, followed: tuple[Api, Tail]) -> None:
-    api, tail = followed
-    await tail.hand_on()
+async def test_the_api_opens_live_queries(engine: str, fleet: Served) -> None:
+    followed = await follow(fleet, engine)
+    await followed.reader.hand_to(followed.hub)
     query = "query ($throttle: Int!) " + ITEM.replace("query @live", "@live(throttle: $throttle)")
 
-    events = await api.open(Request(query, {"throttle": 1}, cost=True))
-    assert not isinstance(events, Response)
-    first = await anext(aiter(events))
-    await fleet.data(operator("1", "other"))
-    await tail.hand_on()
-    second = await anext(aiter(events))
+    events = await followed.open(query, {"throttle": 1}, cost=True)
+    first = await soon(events)
+    await followed.write(operator("1", "other"))
+    second = await soon(events)
     await events.aclose()
 
     assert [answer["data"]["container"]["operator"] for answer in (first, second)] == ["new", "other"]
@@ -332,9 +322,11 @@ async def test_the_api_opens_live_queries(fleet: Served, followed: tuple[Api, Ta
     ],
 )
 async def test_what_is_not_live_is_answered(
-    followed: tuple[Api, Tail], query: str, variables: dict[str, Any] | None
+    engine: str, fleet: Served, query: str, variables: dict[str, Any] | None
 ) -> None:
-    response = await followed[0].open(Request(query, variables))
+    followed = await follow(fleet, engine)
+
+    response = await followed.api.open(Request(query, variables))
 
     assert isinstance(response, Response)
     assert response.body == {"data": {"container": {"operator": "new"}}}
@@ -361,13 +353,10 @@ async def test_what_is_not_live_is_answered(
     ],
 )
 async def test_a_throttle_that_cannot_be_is_refused(
-    followed: tuple[Api, Tail], query: str, variables: dict[str, Any] | None, message: str
+    engine: str, fleet: Served, query: str, variables: dict[str, Any] | None, message: str
 ) -> None:
-    response = await followed[0].open(Request(query, variables))
+    error = await (await follow(fleet, engine)).refusal(query, variables)
 
-    assert isinstance(response, Response)
-    assert response.outcome == "refused"
-    (error,) = response.body["errors"]
     assert (error["message"], error["extensions"]["code"]) == (message, "BAD_USER_INPUT")
 
 
@@ -379,3 +368,63 @@ async def test_without_a_stream_it_is_refused(fleet: Served) -> None:
     assert isinstance(response, Response)
     assert response.body["errors"][0]["extensions"]["code"] == "STREAM_UNAVAILABLE"
     assert not fleet.sent
+
+
+# --- as the server serves it --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def server(engine: str, fleet: Served) -> AsyncIterator[Running]:
+    """A server that reads the stream by itself, once somebody needs it."""
+    for table in fleet.api.model.tables:
+        await fleet.graph.send(UpdateTable(table, STREAM))
+    async with following(engine, fleet) as (_, hub), running(Api(fleet.graph, hub=hub)) as started:
+        yield started
+
+
+async def test_live_over_server_sent_events(fleet: Served, server: Running) -> None:
+    headers = {"accept": "text/event-stream"}
+    async with (
+        httpx.AsyncClient(headers=headers, timeout=WITHIN_SECS) as client,
+        client.stream("POST", server.url, json={"query": ITEM}) as answer,
+    ):
+        bodies = (json.loads(line[6:]) async for line in answer.aiter_lines() if line.startswith("data: "))
+        first = await anext(bodies)
+        await fleet.data(operator("1", "other"))
+        second = await anext(bodies)
+
+    assert [body["data"]["container"]["operator"] for body in (first, second)] == ["new", "other"]
+
+
+async def test_live_over_a_websocket(fleet: Served, server: Running) -> None:
+    async with connect(server.socket_url, subprotocols=[Subprotocol("graphql-transport-ws")]) as socket:
+        await socket.send(json.dumps({"type": "connection_init"}))
+        await socket.recv()
+        await socket.send(json.dumps({"type": "subscribe", "id": "1", "payload": {"query": ITEM}}))
+        first = json.loads(await socket.recv())
+        await fleet.data(operator("1", "other"))
+        second = json.loads(await socket.recv())
+        await socket.send(json.dumps({"type": "complete", "id": "1"}))
+
+    assert [message["payload"]["data"]["container"]["operator"] for message in (first, second)] == ["new", "other"]
+
+
+@test_clients.pytestmark
+@pytest.mark.parametrize("kind", test_clients.NODE)
+async def test_live_by_the_clients_of_npm(kind: str, fleet: Served, server: Running) -> None:
+    async with test_clients.following(kind, server, ITEM) as client:
+        first = await client.told(1)
+        await fleet.data(operator("1", "other"))
+        second = await client.told(1)
+        client.stop()
+        rest = await client.all_told()
+
+    assert [body["data"]["container"]["operator"] for _, body in (*first, *second)] == ["new", "other"]
+    assert rest == [["complete", None]]
+
+
+async def test_live_by_plain_post_is_answered_once(server: Running) -> None:
+    async with httpx.AsyncClient() as client:
+        answer = await client.post(server.url, json={"query": ITEM}, headers={"accept": "application/json"})
+
+    assert answer.json() == {"data": {"container": {"operator": "new"}}}
