@@ -6,8 +6,11 @@ no attribute name is ever reserved, injected or (on Dynoxide) fatal, and a reque
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any, Literal
 
 from graph.scalars import AttributeValue
@@ -199,3 +202,55 @@ def _plain(condition: Condition) -> Condition:
             inner = _plain(inner)
             return inner.condition if isinstance(inner, Not) else Not(inner)
     return condition
+
+
+# --- deciding here ------------------------------------------------------------------------------------------------
+
+
+def holds(condition: Condition, item: Mapping[str, AttributeValue]) -> bool:
+    """Decide a condition on an item as DynamoDB does: what is absent or of another type compares with nothing."""
+    match condition:
+        case Compare(name, comparator, (letter, content)):
+            attribute = item.get(name)
+            if attribute is None or letter not in attribute:
+                return comparator == "<>"
+            return bool(_COMPARE[comparator](_place(letter, attribute[letter]), _place(letter, content)))
+        case Between(name, low, high):
+            return holds(Compare(name, ">=", low), item) and holds(Compare(name, "<=", high), item)
+        case In(name, values):
+            return any(holds(Compare(name, "=", value), item) for value in values)
+        case Function(function, name, value):
+            attribute = item.get(name)
+            return attribute is not None and _FUNCTIONS[function](attribute, *value)
+        case Exists(name):
+            return name in item and "NULL" not in item[name]
+        case Present(name):
+            return name in item
+        case Not(inner):
+            return not holds(inner, item)
+        case AllOf(conditions):
+            return all(holds(one, item) for one in conditions)
+        case AnyOf(conditions):
+            return any(holds(one, item) for one in conditions)
+
+
+def _place(letter: str, content: Any) -> Any:
+    """Give what a value is ordered by: texts as their code points are, which is the order of their UTF-8."""
+    return Decimal(content) if letter == "N" else base64.b64decode(content) if letter == "B" else content
+
+
+def _begins_with(attribute: AttributeValue, letter: str, content: Any) -> bool:
+    return letter in attribute and bool(_place(letter, attribute[letter]).startswith(_place(letter, content)))
+
+
+def _contains(attribute: AttributeValue, letter: str, content: Any) -> bool:
+    """Look for a text in a text, or for an entry in a set or a list."""
+    wanted = _place(letter, content)
+    if letter in ("S", "B") and letter in attribute:
+        return wanted in _place(letter, attribute[letter])
+    entries = [entry[letter] for entry in attribute.get("L", ()) if letter in entry]
+    return wanted in [_place(letter, entry) for entry in (*entries, *attribute.get(f"{letter}S", ()))]
+
+
+_COMPARE = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+_FUNCTIONS = {"begins_with": _begins_with, "contains": _contains}

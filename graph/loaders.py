@@ -36,6 +36,7 @@ from graph.tasks import together
 if TYPE_CHECKING:
     from graph.collection import Collection
     from graph.search.index import SearchIndex
+    from graph.streams.readset import ReadSet
     from graph.writes.commit import Group
 
 T = TypeVar("T")
@@ -381,14 +382,20 @@ class Graph:
         self._client = client
 
     def operation(
-        self, *, timeout_secs: float | None = None, report_capacity: bool = False, consistent: bool = False
+        self,
+        *,
+        timeout_secs: float | None = None,
+        report_capacity: bool = False,
+        consistent: bool = False,
+        reads: ReadSet | None = None,
     ) -> Operation:
-        """Begin an operation with fresh loaders and its own deadline."""
+        """Begin an operation with fresh loaders and its own deadline; `reads` is told what it reads."""
         deadline = None if timeout_secs is None else asyncio.get_running_loop().time() + timeout_secs
         meter = Meter(report_capacity, deadline)
+        client = self._client if reads is None else reads.over(self._client)
         return Operation(
             self.model,
-            self._client,
+            client,
             self.limits,
             meter,
             consistent=consistent,

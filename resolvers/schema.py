@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import Any, Literal
 
 import strawberry
@@ -11,6 +12,7 @@ from graphql import (
     GraphQLError,
     GraphQLSchema,
     NoSchemaIntrospectionCustomRule,
+    OperationDefinitionNode,
     OperationType,
     specified_rules,
 )
@@ -24,9 +26,11 @@ from graph.loaders import Graph, Operation
 from graph.model import Model
 from graph.requests import DescribeTable
 from graph.streams.hub import Hub
+from graph.streams.readset import ReadSet
 from resolvers import incremental
 from resolvers.documents import Documents, Prepared
 from resolvers.events import Root, follow
+from resolvers.live import LiveInOnePiece, LiveQueries, is_live, live_directive, throttle_of
 from resolvers.operation import Events, Request, Response
 from resolvers.responses import refuse, respond
 from resolvers.scalars import SCALAR_MAP
@@ -51,9 +55,14 @@ def build_schema(model: Model, *, mutations: bool = True) -> strawberry.Schema:
         types.mutation() if mutations else None,
         types.subscription(),
         types=types.all_types(),
-        directives=[transaction_directive] if mutations else [],
+        directives=[live_directive, *([transaction_directive] if mutations else [])],
         config=config,
     )
+
+
+def goes_on(definition: OperationDefinitionNode) -> bool:
+    """Say whether an operation may have more than one answer, each when it is due."""
+    return definition.operation is OperationType.SUBSCRIPTION or is_live(definition)
 
 
 def print_sdl(model: Model) -> str:
@@ -76,12 +85,15 @@ class Api:
     ) -> None:
         self._graph = graph
         self._hub = hub
+        self._live = LiveQueries(hub)
         self._has_plans = executor == "plan"
         self._timeout_secs = timeout_secs
         self._strawberry = build_schema(graph.model, mutations=mutations)
         self._schema: GraphQLSchema = self._strawberry._schema
         # Made once: rules made for each request would also keep graphql-core from caching anything by them.
-        rules = specified_rules if introspection else (*specified_rules, NoSchemaIntrospectionCustomRule)
+        rules = (*specified_rules, LiveInOnePiece)
+        if not introspection:
+            rules = (*rules, NoSchemaIntrospectionCustomRule)
         self._documents = Documents(self._schema, rules)
 
     @property
@@ -100,10 +112,11 @@ class Api:
             if table.period is None:
                 await self._graph.send(DescribeTable(table.name))
 
-    async def execute(self, request: Request) -> Response:
+    async def execute(self, request: Request, reads: ReadSet | None = None) -> Response:
         """Execute one operation with fresh loaders; whatever goes wrong is in the response.
 
-        Cost: parsing and validation once for each document, as long as it is among the last thousand.
+        Cost: parsing and validation once for each document, as long as it is among the last thousand. `reads` is told
+        what a query reads.
         """
         prepared = self._documents.prepare(request.query, request.operation_name)
         if isinstance(prepared, list):
@@ -128,6 +141,7 @@ class Api:
             timeout_secs=self._timeout_secs,
             report_capacity=request.cost,
             consistent=kind is OperationType.MUTATION,
+            reads=reads,
         )
         operation.idempotency_key = request.idempotency_key
         if request.incremental and prepared.is_incremental and not is_transaction(prepared.definition):
@@ -139,13 +153,15 @@ class Api:
         return respond(result, operation, cost=request.cost)
 
     async def open(self, request: Request) -> Response | Events:
-        """Begin an operation that may go on: a subscription gives events, all else, and what is refused, a response."""
+        """Begin an operation that may go on: subscriptions and live queries give events, all else a response."""
         prepared = self._documents.prepare(request.query, request.operation_name)
-        if isinstance(prepared, list) or prepared.definition.operation is not OperationType.SUBSCRIPTION:
+        if isinstance(prepared, list) or not goes_on(prepared.definition):
             return await self.execute(request)
         variables = self._variables(prepared, request)
         if isinstance(variables, list):
             return refuse(variables)
+        if prepared.definition.operation is OperationType.QUERY:
+            return await self._open_live(prepared, request, variables)
         try:
             root = Root(self.model, self._schema, prepared, variables)
         except GraphQLError as error:
@@ -164,6 +180,15 @@ class Api:
 
         found = await follow(self._hub, root, begin, execute)
         return refuse([found]) if isinstance(found, GraphQLError) else found
+
+    async def _open_live(self, prepared: Prepared, request: Request, variables: VariableValues) -> Response | Events:
+        try:
+            throttle_secs = throttle_of(self._schema, prepared.definition, variables)
+            if throttle_secs is None:
+                return await self.execute(request)
+            return await self._live.open(partial(self.execute, request), throttle_secs)
+        except GraphQLError as error:
+            return refuse([error])
 
     async def _run(self, prepared: Prepared, request: Request, operation: Operation) -> ExecutionResult:
         if self._has_plans and prepared.is_plain:

@@ -15,12 +15,13 @@ import orjson
 from graph.client import Meter, Response
 from graph.codec import Parse, parse_json
 from graph.errors import AccessRefused, RequestRefused, StoreError, TableMissing, Throttled, Unavailable
+from graph.expressions import holds
 from graph.loaders import Sender
 from graph.model import Index, Model, Projection, Table
 from graph.requests import BatchGetItem, GetItem, Item, ItemKey, Query, Request, Scan, key_attribute, key_value
 from graph.sizes import item_bytes
 from tests.differential_data import Tables
-from tests.memory import Memory, holds, refuse_sort
+from tests.memory import Memory, refuse_sort
 
 
 class Shelves(Memory):

@@ -18,6 +18,7 @@ from typing import Any
 from graph.client import Client, Meter, Response
 from graph.codec import Parse, parse_json
 from graph.errors import IteratorExpired, RecordsTrimmed, TableMissing, Throttled, TransactionCancelled, Unavailable
+from graph.expressions import holds
 from graph.loaders import Graph
 from graph.requests import DescribeTable, GetItem, Item, Request, TransactWriteItems, key_of
 from graph.streams.change import Change, Handler
@@ -26,7 +27,6 @@ from graph.streams.reader import Listener, Reader
 from graph.streams.source import Source
 from resolvers.sdl import compile_model
 from tests.clock import run
-from tests.memory import holds
 
 MODEL = compile_model(
     """

@@ -16,7 +16,7 @@ from typing import Any
 from graph.client import Meter, Response
 from graph.codec import Parse, parse_json
 from graph.errors import Unavailable
-from graph.expressions import AllOf, AnyOf, Between, Compare, Condition, Exists, Function, In, Not, Present, Value
+from graph.expressions import AllOf, AnyOf, Between, Compare, Condition, Function, Not, holds
 from graph.model import Index, Model, Projection
 from graph.requests import (
     BatchGetItem,
@@ -220,44 +220,3 @@ def _refuse_names(filter_: Condition | None, names: set[str]) -> None:
             assert condition.attribute not in names, "a filter may not name the attributes of the key"
         if isinstance(condition, Between):
             assert holds(Compare("x", "<=", condition.high), {"x": dict([condition.low])})
-
-
-def holds(condition: Condition, item: Item) -> bool:
-    """Decide a condition on an item as DynamoDB does: what is absent or of another type compares with nothing."""
-    match condition:
-        case Not(inner):
-            return not holds(inner, item)
-        case Present(attribute):
-            return attribute in item
-        case AllOf(conditions):
-            return all(holds(part, item) for part in conditions)
-        case AnyOf(conditions):
-            return any(holds(part, item) for part in conditions)
-        case Exists(name):
-            return name in item and "NULL" not in item[name]
-        case In(name, values):
-            return any(holds(Compare(name, "=", value), item) for value in values)
-        case Between(name, low, high):
-            return holds(Compare(name, ">=", low), item) and holds(Compare(name, "<=", high), item)
-        case Function(function, name, (letter, text)):
-            found = item.get(name, {}).get(letter)
-            return found is not None and (found.startswith(text) if function == "begins_with" else text in found)
-        case Compare(name, comparator, value):
-            return _compares(item.get(name), comparator, value)
-
-
-def _compares(attribute: Any, comparator: str, value: Value) -> bool:
-    letter, wanted = value
-    if attribute is None or letter not in attribute:
-        return comparator == "<>"
-    one, other = (Decimal(side) if letter == "N" else side for side in (attribute[letter], wanted))
-    return bool(
-        {
-            "=": lambda: one == other,
-            "<>": lambda: one != other,
-            "<": lambda: one < other,
-            "<=": lambda: one <= other,
-            ">": lambda: one > other,
-            ">=": lambda: one >= other,
-        }[comparator]()
-    )

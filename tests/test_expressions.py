@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graph.expressions import (
@@ -20,9 +20,13 @@ from graph.expressions import (
     In,
     Not,
     Placeholders,
+    Present,
     render,
     value_of,
 )
+from graph.expressions import holds as decides
+from graph.requests import Scan
+from tests.conftest import Serve
 from tests.strategies import CONDITIONS
 
 A = Compare("a", "=", ("S", "x"))
@@ -183,3 +187,54 @@ def test_no_name_or_value_ever_stands_in_the_text(name: str, value: str) -> None
     }  # fmt: skip
     assert holders.parameters()["ExpressionAttributeNames"] == {"#n0": name}
     assert {"S": value} in holders.parameters()["ExpressionAttributeValues"].values()
+
+
+# --- deciding here as DynamoDB does -------------------------------------------------------------------------------
+
+TEXTS = st.sampled_from([("S", "a"), ("S", "ab"), ("S", "b"), ("S", "é"), ("S", "😀"), ("S", "\uffff")])
+NUMBERS = st.sampled_from([("N", "1"), ("N", "1.0"), ("N", "10"), ("N", "-2"), ("N", "1e1")])
+BYTES = st.sampled_from([("B", "AA=="), ("B", "gA=="), ("B", "gAE=")])
+ONE = TEXTS | NUMBERS | BYTES | st.sampled_from([("BOOL", True), ("BOOL", False), ("NULL", True)])
+STORED = (
+    ONE.map(lambda value: dict([value]))
+    | st.lists(TEXTS, min_size=1, max_size=3, unique=True).map(lambda many: {"SS": [text for _, text in many]})
+    | st.lists(st.sampled_from(["1", "10", "-2"]), min_size=1, max_size=3, unique=True).map(lambda many: {"NS": many})
+    | st.lists(ONE, max_size=3).map(lambda many: {"L": [dict([value]) for value in many]})
+)
+NAME = st.sampled_from(["a", "b"])
+ORDERED = TEXTS | NUMBERS | BYTES
+DECIDED = st.recursive(
+    st.builds(Compare, NAME, st.sampled_from(["=", "<>"]), ONE)
+    | st.builds(Compare, NAME, st.sampled_from(["<", "<=", ">", ">="]), ORDERED)
+    | st.builds(In, NAME, st.lists(ONE, min_size=1, max_size=3).map(tuple))
+    | st.builds(Function, st.just("begins_with"), NAME, TEXTS | BYTES)
+    | st.builds(Function, st.just("contains"), NAME, TEXTS | NUMBERS | BYTES)
+    | st.builds(Exists, NAME)
+    | st.builds(Present, NAME),
+    lambda inner: (
+        st.builds(Not, inner)
+        | st.builds(AllOf, st.lists(inner, min_size=1, max_size=2).map(tuple))
+        | st.builds(AnyOf, st.lists(inner, min_size=1, max_size=2).map(tuple))
+    ),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    items=st.lists(st.fixed_dictionaries({}, optional={"a": STORED, "b": STORED}), min_size=5, max_size=20),
+    conditions=st.lists(DECIDED, min_size=5, max_size=10),
+)
+async def test_conditions_are_decided_as_the_engine_does(
+    serve: Serve, items: list[Any], conditions: list[Condition]
+) -> None:
+    served = await serve(
+        'extend schema @table(name: "things", partitionKey: "pk", sortKey: "sk") type T @node(key: "{n}") { n: ID! }'
+    )
+    keyed = [{"pk": {"S": str(place)}, "sk": {"S": str(place)}, **item} for place, item in enumerate(items)]
+    await served.put(keyed)
+
+    for condition in conditions:
+        found = await served.graph.send(Scan(served.table, 0, 1, condition))
+        expected = {item["pk"]["S"] for item in keyed if decides(condition, item)}
+        assert {item["pk"]["S"] for item in found["Items"]} == expected, condition

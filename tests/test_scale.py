@@ -11,6 +11,7 @@ import pytest
 
 from graph.client import Client, Meter, Response
 from graph.codec import Parse, parse_json
+from graph.expressions import holds
 from graph.loaders import Graph
 from graph.requests import BatchGetItem, GetItem, Item, Query
 from graph.requests import Request as TableRequest
@@ -19,7 +20,6 @@ from resolvers.schema import Api
 from resolvers.sdl import compile_model
 from tests.clock import now, run
 from tests.conftest import ROOT
-from tests.memory import holds
 
 MODEL = compile_model((ROOT / "schema.graphql").read_text())
 TABLE = next(iter(MODEL.tables))

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.expressions import AllOf, Between, Compare, Condition, Function
+from graph.expressions import AllOf, Between, Compare, Condition, Function, holds
 from graph.keys import AFTER_ALL
 from graph.sort import SortKey, SortRange, just_above, just_below
-from tests.memory import holds, refuse_sort
+from tests.memory import refuse_sort
 from tests.strategies import DECIMALS
 
 NAMES = ("k", "l", "m")

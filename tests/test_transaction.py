@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from graph.entity import Entity
 from graph.errors import TooLarge, WriteError
-from graph.expressions import AllOf, Compare, Condition, Exists, Not, Placeholders, Present
+from graph.expressions import AllOf, Compare, Condition, Exists, Not, Placeholders, Present, holds
 from graph.requests import Item, ItemKey
 from graph.sizes import item_bytes
 from graph.transaction import Guard, Rule, Transaction
 from graph.updates import Update, added, render_update
 from graph.writes.guards import absent, blamed, present, unchanged, unlocked
 from resolvers.sdl import compile_model
-from tests.memory import holds
 from tests.strategies import CONDITIONS
 from tests.written import n, s
 

@@ -116,9 +116,10 @@ class Subscription:
 
     def retopic(self, topics: Iterable[Topic]) -> None:
         """Wait for other topics from now on."""
-        wanted = frozenset(topics)
-        self._hub.leave(self, self.topics - wanted)
-        self.join(wanted)
+        if not self._is_closed:
+            wanted = frozenset(topics)
+            self._hub.leave(self, self.topics - wanted)
+            self._hub.join(self, wanted)
 
     def close(self) -> None:
         """End it; what waits still comes."""

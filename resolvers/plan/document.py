@@ -31,6 +31,8 @@ Fields = Mapping[str, Details]
 
 DECIDING = ("skip", "include")
 INCREMENTAL = ("defer", "stream")
+LIVE = "live"
+"""The directive that says how often a query is executed, and nothing of what is selected."""
 
 
 class _Survey(Visitor):
@@ -43,6 +45,8 @@ class _Survey(Visitor):
 
     def enter_directive(self, node: DirectiveNode, *_: Any) -> None:
         name = node.name.value
+        if name == LIVE:
+            return
         if name not in DECIDING:
             self.is_plain = False
         for argument in node.arguments or ():
@@ -63,7 +67,7 @@ class Surveyed:
     deciding: tuple[str, ...]
     """The variables that @skip and @include ask: for each of their values it is another plan."""
     is_plain: bool
-    """Whether plans serve it: queries without introspection and without any directive but @skip and @include."""
+    """Whether plans serve it: queries without introspection, and no directive but @skip, @include and @live."""
     is_incremental: bool
     """Whether it says @defer or @stream somewhere."""
 
