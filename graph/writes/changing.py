@@ -18,7 +18,7 @@ from graph.updates import Update, plus
 from graph.writes.blobs import store_blobs
 from graph.writes.counters import counters_of
 from graph.writes.defaults import moment
-from graph.writes.dependents import taken_along
+from graph.writes.dependents import refuse_unkeyable, taken_along
 from graph.writes.draft import (
     Draft,
     behind,
@@ -71,6 +71,7 @@ async def update(writing: Writing, named: Entity, patch: Patch, asked: Condition
     key = named.key
     patch = replace(patch, put=await store_blobs(writing.operation, named.type, patch.put, key or named.paths))
     is_plain_ = is_plain(writing.model, named.type, patch)
+    refuse_unkeyable(writing.model, named.type, patch.put)
     if key is not None and is_plain_ and not writing.must_decide(named.type, asked):
         return _update_plainly(writing, named, key, patch, asked, at)
     before = await writing.read(named, at)
@@ -154,6 +155,7 @@ async def change(
         values[type_.version] = (old.values.get(type_.version) or 0) + 1
     after = old.changed(values)
     refuse_unfit(after)
+    refuse_unkeyable(writing.model, type_, values)
     naming = {variable.path[0] for variable in type_.ref.variables} if type_.ref is not None else set()
     if may_have_another_key(writing.model, type_) and not naming.isdisjoint(values):
         await refuse_taken(writing, by_name(after), at)

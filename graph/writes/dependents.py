@@ -7,12 +7,24 @@ copies and the keys of indexes, follows by the stream.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from decimal import Decimal
+from typing import Any
 
-from graph.keys import Path
+from graph.keys import Path, Shard, Variable, shard_path
 from graph.model import Inward, ItemType, Layout, Model
 from graph.writes.draft import paths_of
 from graph.writes.stored import copied_fields, is_stored
+
+SOME_VALUES: Mapping[str, Any] = {
+    "Int": 1,
+    "BigInt": 1,
+    "Float": 1.0,
+    "Decimal": Decimal(1),
+    "Date": "2000-01-01",
+    "DateTime": "2000-01-01T00:00:00Z",
+}
+"""Stand in a key for values that are not known; for a text any letter does."""
 
 
 def dependents(model: Model, type_: ItemType, changed: Collection[str]) -> Iterator[Inward]:
@@ -34,6 +46,32 @@ def taken_along(model: Model, type_: ItemType, changed: Collection[str]) -> Iter
             or any(_holds(layout, name, inward.field, changed) for layout, name in _places(model, inward))
         ):
             yield inward
+
+
+def refuse_unkeyable(model: Model, type_: ItemType, values: Mapping[str, Any]) -> None:
+    """Refuse new values of a node's fields that cannot stand in the keys which follow by the stream.
+
+    What else these keys hold is not known here: that one would be too long, or mistaken for what stands beside it,
+    `verify` tells.
+    Raises: KeyValueError.
+    """
+    if not model.is_followed(type_):
+        return
+    given = {name: value for name, value in values.items() if value is not None and name in type_.fields}
+    for inward in dependents(model, type_, given):
+        new = {(inward.field, name): value for name, value in given.items()}
+        for layout in model.items[inward.item_type].layouts:
+            for template in layout.templates.values():
+                if any(variable.path in new for variable in template.variables):
+                    known = {variable.path: _some_value(variable) for variable in template.variables}
+                    shards: dict[Path, Any] = {
+                        shard_path(part): 0 for part in template.parts if isinstance(part, Shard)
+                    }
+                    template.format(known | shards | {path: new[path] for path in known if path in new})
+
+
+def _some_value(variable: Variable) -> Any:
+    return next(iter(variable.scalar.values or ()), SOME_VALUES.get(variable.scalar.name, "x"))
 
 
 def is_made_of_others(model: Model, type_: ItemType) -> bool:
