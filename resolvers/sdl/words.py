@@ -126,7 +126,7 @@ RESERVED_TYPES = {
     **dict.fromkeys(SCALAR_NAMES, "a scalar"),
 }
 
-PAGING_ARGUMENTS = ("first", "after", "last", "before", "where", "order", "match")
+PAGING_ARGUMENTS = ("first", "after", "last", "before", "where", "order", "match", "fresh")
 
 RESOLVER_ARGUMENTS = ("info", "_source")
 """What Strawberry hands to every resolver by name."""
