@@ -210,3 +210,28 @@ def test_a_key_of_another_type_than_the_models_is_a_difference(model: Model) -> 
     (found,) = differences(model, model.tables["fleet"], description)
 
     assert found.startswith(f"the key attribute `{attribute['AttributeName']}` of the table `fleet` is of type ")
+
+
+FOLLOWED = """extend schema @table(name: "things", partitionKey: "pk", copies: STREAM)
+type Box @node(partition: "BOX#{number}") { number: ID! }
+"""
+
+
+@pytest.mark.parametrize(
+    ("stream", "has"),
+    [
+        ({}, "no stream"),
+        ({"StreamEnabled": False}, "no stream"),
+        ({"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}, "a stream of KEYS_ONLY"),
+    ],
+)
+def test_copies_by_stream_need_a_stream_of_both_images(stream: dict[str, Any], has: str) -> None:
+    model = compile_model(FOLLOWED)
+    table = model.tables["things"]
+    made = create_table(model, table).parameters()
+    assert list(differences(model, table, {"Table": made})) == []
+
+    assert list(differences(model, table, {"Table": {**made, "StreamSpecification": stream}})) == [
+        f"the table `things` has {has}, and by @table(copies: STREAM) its copies follow one of new and old images: "
+        "turn one on (`tablegraph apply` does), or leave `copies` out"
+    ]

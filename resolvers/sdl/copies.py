@@ -34,10 +34,10 @@ def _check_ways(declared: Declarations, model: Model, report: Report, node: Item
             if kept is not None:
                 report.add(
                     declared.items[item.name].keys[0].node,
-                    f"nothing finds every `{item.name}` whose `{one.field}` is a given `{node.name}`, as far as the "
-                    f"items are there without the stream, by which its {kept} follow: expected an index whose "
-                    f"partition key holds `{one.field}`, with a key that every `{item.name}` fills. Add it by @index, "
-                    f"or leave {_word(model, node)} out",
+                    f"nothing finds every `{item.name}` whose `{one.field}` is a given `{node.name}`, so that its "
+                    f"{kept} could not follow by the stream: expected an index, not of mirrors, whose partition key "
+                    f"holds `{one.field}` and no more of `{node.name}` than its name, and whose key every "
+                    f"`{item.name}` fills. Add it by @index, or leave {_word(model, node)} out",
                 )
 
 
