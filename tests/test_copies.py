@@ -313,7 +313,7 @@ async def test_more_copies_than_a_transaction_takes_follow_and_who_is_killed_goe
     assert actions(served) == ["Update"]
     changes = stream.read()
 
-    killed = Cut(transport, writes_left=1_500)
+    killed = Cut(transport, writes_left=75)
     with pytest.raises(AccessRefused):
         await Copies(Graph(served.graph.model, Client(killed))).follow(changes)
     so_far = names_of(await stored(served)).count("Zoe")
@@ -337,7 +337,7 @@ async def test_the_progress_is_no_data_and_is_taken_away(engine: str, transport:
     await served.data(RENAME)
     changes = stream.read()
     with pytest.raises(AccessRefused):
-        await Copies(Graph(served.graph.model, Client(Cut(transport, writes_left=300)))).follow(changes)
+        await Copies(Graph(served.graph.model, Client(Cut(transport, writes_left=15)))).follow(changes)
 
     assert len(await progress_of(served)) == 1
     assert {one.split()[0] for one in await brief(served)} == {"WRONG_COPY"}
@@ -352,7 +352,7 @@ async def test_a_later_change_takes_the_work_over(engine: str, transport: Transp
     await served.data(RENAME)
     earlier = stream.read()
     with pytest.raises(AccessRefused):
-        await Copies(Graph(served.graph.model, Client(Cut(transport, writes_left=300)))).follow(earlier)
+        await Copies(Graph(served.graph.model, Client(Cut(transport, writes_left=15)))).follow(earlier)
     await served.data(RENAME.replace("Zoe", "Eve"))
 
     copies = Copies(served.graph)

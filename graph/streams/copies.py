@@ -1,10 +1,9 @@
 """Copies by stream: what is made of an item elsewhere is brought to what the item is now.
 
 A change only says where to look. What is there is read consistently, judged as `verify` judges it, and mended on
-condition that it is as it was read; then it is looked at again, until nothing is wrong with it. So changes may come
-twice, late and in any order among items: whoever looks last looks at what is there last. No node is part of these
-conditions, for all copies of one would be in each other's way; that it has changed meanwhile shows when its copies are
-looked at again, and after that its own change still comes.
+condition that it is as it was read. So changes may come twice, late and in any order among items: whoever looks last
+looks at what is there last. No node is part of these conditions, for all copies of one would be in each other's way: it
+is read once more when its copies are written, and where it has changed they are looked at again.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from graph.loaders import Graph, Operation
 from graph.maintenance.findings import Code, Finding, same
 from graph.maintenance.judging import judge
 from graph.maintenance.mending import build
-from graph.maintenance.subjects import Subject, subjects_of
+from graph.maintenance.subjects import Subject, nodes_by_name, subjects_of
 from graph.model import CopyMode, Field, FieldKind, Inward, Model
 from graph.requests import Item, ItemKey
 from graph.streams.change import Change, Place, entity_of, table_of
@@ -39,8 +38,10 @@ from graph.writes.writing import Writing
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 32
-"""So many items are mended side by side."""
+AT_ONCE = 8
+"""So many transactions are sent side by side."""
+TOGETHER = 20
+"""So many items are mended by one transaction: with their mirrors and what is checked they fit in there."""
 PAGE_ITEMS = 200
 """So many items that name a node are looked at before it is written down how far that is."""
 NO_BUDGET = 2**62
@@ -52,9 +53,13 @@ KEPT = frozenset((Code.STALE_KEY, Code.WRONG_COPY, Code.MIRROR_MISSING, Code.WRO
 class Outcome(Enum):
     """What has become of an item that is to be another one."""
 
-    MENDED = "it is as it should, and is looked at once more"
+    MENDED = "it is as it should be of what was read"
     REFUSED = "somebody wrote it, or what it is made of, meanwhile"
     LEFT = "it cannot be what it should: `verify` tells"
+
+
+Judged = tuple[Subject, list[Finding]]
+"""An item, and what of it does not follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,57 +142,87 @@ class Copies:
     # --- items that are to be as they should ---
 
     async def _settle(self, keys: Sequence[ItemKey]) -> None:
-        """Look at items and their mirrors, and mend them, until a look finds nothing."""
-        by_table: dict[str, list[ItemKey]] = {}
-        for key in keys:
-            by_table.setdefault(key[0], []).append(key)
-        for name, pending in by_table.items():
-            for start in range(0, len(pending), self._page_items):
-                await self._settle_some(name, pending[start : start + self._page_items])
+        """Look at items and their mirrors, and mend them, until nothing is wrong with them."""
+        for name, own in _by_table(keys).items():
+            for start in range(0, len(own), self._page_items):
+                await self._settle_some(name, own[start : start + self._page_items])
 
     async def _settle_some(self, name: str, pending: list[ItemKey]) -> None:
         for attempt in range(1, MAX_TRIES + 1):
             async with self._operation() as operation:
                 wrong = [one for one in await _looked_at(operation, name, pending) if one[1]]
-                outcomes = await together([self._mend(subject, found) for subject, found in wrong])
-                done = dict(zip((subject.key for subject, _ in wrong), outcomes, strict=True))
-                pending = [key for key, outcome in done.items() if outcome is not Outcome.LEFT]
+            groups = [wrong[start : start + TOGETHER] for start in range(0, len(wrong), TOGETHER)]
+            outcomes = [one for some in await together([self._mend(group) for group in groups]) for one in some]
+            async with self._operation() as operation:
+                refused = [subject for subject, outcome in outcomes if outcome is Outcome.REFUSED]
+                mended = [subject for subject, outcome in outcomes if outcome is Outcome.MENDED]
+                pending = [subject.key for subject in (*refused, *await _outdated(operation, mended))]
                 if not pending:
                     return
-                if Outcome.REFUSED in outcomes:
+                if refused:
                     await back_off(attempt, operation.meter)
         raise WriteConflict(
             f"others wrote the items that follow by the stream of {name} meanwhile, {MAX_TRIES} times in a row: they "
             "are looked at again when the changes come again"
         )
 
-    async def _mend(self, subject: Subject, findings: list[Finding]) -> Outcome:
-        """Mend an item, unless it is no longer as it was read, or DynamoDB does not take what it is to be."""
+    async def _mend(self, wrong: Sequence[Judged]) -> list[tuple[Subject, Outcome]]:
+        """Mend items by one transaction, or, where that is refused, each by its own."""
         async with self._slots, self._operation() as operation:
             writing = Writing(operation, Locks(operation))
             try:
-                await build(writing, subject, findings, checks_nodes=False)
+                for subject, findings in wrong:
+                    await build(writing, subject, findings, checks_nodes=False)
                 await send(operation, writing.transaction)
-            except Refused:
-                return Outcome.REFUSED
-            except (WriteError, KeyValueError, RequestRefused) as error:
-                log.warning("%s is left as it is: %s", shown(subject.key), error)
-                return Outcome.LEFT
-        self.mended += 1
-        return Outcome.MENDED
+            except (Refused, WriteError, KeyValueError, RequestRefused) as error:
+                if len(wrong) == 1:
+                    subject = wrong[0][0]
+                    if isinstance(error, Refused):
+                        return [(subject, Outcome.REFUSED)]
+                    log.warning("%s is left as it is: %s", shown(subject.key), error)
+                    return [(subject, Outcome.LEFT)]
+            else:
+                self.mended += len(wrong)
+                return [(subject, Outcome.MENDED) for subject, _ in wrong]
+        return [one for alone in wrong for one in await self._mend([alone])]
 
 
-async def _looked_at(operation: Operation, name: str, keys: Sequence[ItemKey]) -> list[tuple[Subject, list[Finding]]]:
+def _by_table(keys: Iterable[ItemKey]) -> dict[str, list[ItemKey]]:
+    found: dict[str, list[ItemKey]] = {}
+    for key in keys:
+        found.setdefault(key[0], []).append(key)
+    return found
+
+
+async def _looked_at(operation: Operation, name: str, keys: Sequence[ItemKey]) -> list[Judged]:
     """Judge items of a table, and the mirrors of those that have some."""
-    table = table_of(operation.model, name)
-    subjects = await subjects_of(
-        operation, table, name, [one for one in await operation.items(keys) if one is not None]
-    )
+    subjects = await _subjects(operation, name, keys)
     known = {*keys}
     mirrors = [key for subject in subjects for _, key, is_there in subject.mirrors if is_there and key not in known]
-    items = [one for one in await operation.items(mirrors) if one is not None]
-    subjects += await subjects_of(operation, table, name, items)
+    for other, further in _by_table(mirrors).items():
+        subjects += await _subjects(operation, other, further)
     return [(subject, [one for one in judge(subject, lacks_no_copy=True) if _follows(one)]) for subject in subjects]
+
+
+async def _subjects(operation: Operation, name: str, keys: Sequence[ItemKey]) -> list[Subject]:
+    items = [item for item in await operation.items(keys) if item is not None]
+    return await subjects_of(operation, table_of(operation.model, name), name, items)
+
+
+async def _outdated(operation: Operation, mended: Sequence[Subject]) -> list[Subject]:
+    """List the items that were made of a node which is no longer as it was read."""
+    named = {node.key: node for subject in mended for node in _nodes_behind(subject.nodes.values())}
+    now = dict(zip(named, await nodes_by_name(operation, list(named.values())), strict=True))
+    others = {key for key, node in now.items() if not isinstance(node, Entity) or node.wire != named[key].wire}
+    return [subject for subject in mended if any(one.key in others for one in _nodes_behind(subject.nodes.values()))]
+
+
+def _nodes_behind(nodes: Iterable[Entity | None]) -> Iterator[Entity]:
+    """List nodes, and those behind them that keys were made of."""
+    for node in nodes:
+        if node is not None:
+            yield node
+            yield from _nodes_behind(node.nodes.values())
 
 
 def _follows(finding: Finding) -> bool:
