@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import random
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import boto3
 from botocore.config import Config
 
+from graph.boto import BotoTransport
 from graph.client import Client, Transport
 from graph.errors import AccessRefused
 from graph.loaders import Graph
@@ -18,6 +22,7 @@ from graph.model import Model
 from graph.requests import ItemKey
 from graph.streams.change import Change, Handler, read_change
 from graph.streams.copies import Copies
+from resolvers.sdl import compile_model
 from tests.conftest import Served
 
 
@@ -47,6 +52,10 @@ class Stream:
     def acknowledge(self) -> None:
         """Remember that all that was given is done with."""
         self._done = dict(self._read)
+
+    def places(self) -> str:
+        """Write down what was acknowledged."""
+        return json.dumps([[*shard, sequence] for shard, sequence in self._done.items()])
 
     def again(self) -> Stream:
         """Begin anew: what was not acknowledged is given again."""
@@ -160,3 +169,21 @@ class Chaos:
             await Copies(Graph(self._graph.model, Client(send)), page_items=2).follow(changes)
         except AccessRefused:
             self.killed += 1
+
+
+def read_places(text: str) -> dict[tuple[str, str], int]:
+    """Read what was acknowledged."""
+    return {(arn, shard): sequence for arn, shard, sequence in json.loads(text)}
+
+
+async def follow(engine: str, schema: Path, table: str, done: str) -> None:
+    """Follow the stream of a table behind some place until there is nothing more, and slowly: to be killed."""
+    model = compile_model(schema.read_text(), table=table)
+    transport = BotoTransport(engine, "eu-central-1", credentials=("local", "local"))
+    copies = Copies(Graph(model, Client(transport)), at_once=1, page_items=20)
+    await catch_up(Stream(engine, model, read_places(done)), copies.follow)
+    transport.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(follow(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:5]))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,7 +79,7 @@ type Author @node(key: "AUTHOR#{number}") { number: ID!  name: String  born: Int
 type Book @node(key: "BOOK#{number}") { number: ID!  title: String  authors: [Author!]! @relationship }
 type Authorship @edge(partition: "{book}", sort: "{author}", copy: "author") { book: Book!  author: Author! }
 """
-BOOKS = 2_500
+BOOKS = 2_000
 
 
 async def followed(engine: str, serve: Serve) -> tuple[Served, Stream, Copies]:
@@ -268,12 +273,16 @@ class Cut:
     transport: Transport
     writes_left: float = float("inf")
     sent: list[str] = field(default_factory=list)
-    before: Callable[[str], Any] = lambda _: None
+    meanwhile: Callable[[], Awaitable[None]] | None = None
+    """What others do before the first write."""
 
     async def __call__(self, operation: str, parameters: dict[str, Any]) -> Any:
         self.writes_left -= operation == "TransactWriteItems"
         if self.writes_left < 0:
             raise AccessRefused("killed")
+        if operation == "TransactWriteItems" and self.meanwhile is not None:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            await meanwhile()
         self.sent.append(operation)
         return await self.transport(operation, parameters)
 
@@ -297,25 +306,41 @@ def names_of(found: Stored) -> list[str]:
 
 async def progress_of(served: Served) -> list[Any]:
     """List what is written down about how far it is."""
-    page = await served.graph.send(Scan(served.table, 0, 1, limit=None))
-    items = list(page["Items"])
-    return [one[COPIES] for one in items if COPIES in one]
+    page = await served.graph.send(Scan(served.table, 0, 1))
+    return [one[COPIES] for one in page["Items"] if COPIES in one]
+
+
+@contextmanager
+def following(engine: str, served: Served, folder: Path, stream: Stream) -> Iterator[subprocess.Popen[bytes]]:
+    """Have a process of its own follow the stream of a catalogue."""
+    schema = folder / "schema.graphql"
+    schema.write_text(CATALOGUE)
+    command = [sys.executable, "-m", "tests.streams", engine, str(schema), served.table, stream.places()]
+    process = subprocess.Popen(command)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 async def test_more_copies_than_a_transaction_takes_follow_and_who_is_killed_goes_on(
-    engine: str, transport: Transport, serve: Serve
+    engine: str, transport: Transport, serve: Serve, tmp_path: Path
 ) -> None:
     served = await catalogue(serve)
     stream = stream_of(engine, served)
     stream.read()
+    stream.acknowledge()
 
     await served.data(RENAME)
     assert actions(served) == ["Update"]
     changes = stream.read()
 
-    killed = Cut(transport, writes_left=75)
-    with pytest.raises(AccessRefused):
-        await Copies(Graph(served.graph.model, Client(killed))).follow(changes)
+    with following(engine, served, tmp_path, stream) as process:
+        while not await progress_of(served):
+            assert process.poll() is None, "it has ended before it could be killed"
+            await asyncio.sleep(0.01)
+        process.kill()
     so_far = names_of(await stored(served)).count("Zoe")
     assert 0 < so_far < BOOKS
 
@@ -375,6 +400,27 @@ async def test_a_change_of_something_else_does_not_take_the_work_over(engine: st
     await Copies(served.graph).follow(earlier)
 
     assert names_of(await stored(served)) == ["Zoe"] * 3
+
+
+async def test_who_wrote_what_has_changed_meanwhile_looks_again(
+    engine: str, transport: Transport, serve: Serve
+) -> None:
+    served = await catalogue(serve, 3)
+    stream = stream_of(engine, served)
+    stream.read()
+    await served.data(RENAME)
+    earlier = stream.read()
+
+    async def back() -> None:
+        # The copies are as they must be then, so that this finds nothing to do.
+        await served.data(RENAME.replace("Zoe", "Ann"))
+        await Copies(served.graph).follow(stream.read())
+
+    slow = Cut(transport, meanwhile=back)
+    await Copies(Graph(served.graph.model, Client(slow))).follow(earlier)
+
+    assert slow.meanwhile is None
+    assert names_of(await stored(served)) == ["Ann"] * 3
 
 
 async def test_progress_of_another_change_does_not_count(serve: Serve) -> None:
