@@ -263,6 +263,26 @@ async def test_what_cannot_be_a_key_is_left_and_the_rest_follows(
     assert {one.split(" ")[0] for one in await brief(served)} == {"BAD_VALUE"}
 
 
+@pytest.mark.parametrize(
+    "spoilt",
+    [("PERSON#2", "person", "name"), ("PERSON#2", "person", "skills"), ("SHOP#1", "PERSON#2", "hours")],
+    ids=["what keys are made of", "what is copied", "a field of the edge"],
+)
+async def test_a_node_that_is_not_what_the_model_says_stops_nothing(
+    engine: str, serve: Serve, spoilt: tuple[str, str, str]
+) -> None:
+    served, stream, copies = await followed(engine, serve)
+    partition, sort, attribute = spoilt
+    await changed(served, partition, sort, {attribute: {"BOOL": True}})
+    await served.data('mutation { updateShop(key: { number: "1" }, set: { city: "Rome" }) { __typename } }')
+
+    await catch_up(stream, copies.follow)
+
+    found = await stored(served)
+    assert found["PERSON#1", "SHOP#1"]["city"] == s("Rome")
+    assert found["SHOP#1", "NOTE#1"]["data"] == s("Rome#1")
+
+
 # --- many copies -----------------------------------------------------------------------------------------------------
 
 

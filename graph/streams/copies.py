@@ -134,7 +134,11 @@ class Copies:
                 node = await _as_changed(operation, work)
                 if node is None:
                     break
-                keys, after = await linked_keys(operation, work.inward[number], node, self._page_items, after)
+                try:
+                    keys, after = await linked_keys(operation, work.inward[number], node, self._page_items, after)
+                except (ItemError, KeyValueError, WriteError) as error:
+                    log.warning("what holds copies of %s is not found: %s", shown(work.key), error)
+                    keys, after = [], None
             await self._settle(keys)
             number, after = (number + 1, None) if after is None else await progress.reach(number, after)
         await progress.end()
@@ -201,7 +205,16 @@ async def _looked_at(operation: Operation, name: str, keys: Sequence[ItemKey]) -
     mirrors = [key for subject in subjects for _, key, is_there in subject.mirrors if is_there and key not in known]
     for other, further in _by_table(mirrors).items():
         subjects += await _subjects(operation, other, further)
-    return [(subject, [one for one in judge(subject, lacks_no_copy=True) if _follows(one)]) for subject in subjects]
+    return [(subject, list(filter(_follows, _judged(subject)))) for subject in subjects]
+
+
+def _judged(subject: Subject) -> list[Finding]:
+    try:
+        return judge(subject, lacks_no_copy=True)
+    except ItemError as error:
+        # What a node holds is not what the model says: nothing can be made of it.
+        log.warning("%s is left as it is: %s", shown(subject.key), error)
+        return []
 
 
 async def _subjects(operation: Operation, name: str, keys: Sequence[ItemKey]) -> list[Subject]:

@@ -59,10 +59,11 @@ async def linked_keys(
 ) -> tuple[list[ItemKey], str | None]:
     """List where items lie that name a node by one of their fields, as an index shows them, and where to go on.
 
-    Others like them may be among these. Where to go on is a text, and None at the end.
+    Others like them may be among these, and where an index finds mirrors it is these. Where to go on is a text, and
+    None at the end.
 
     Cost:   one Query for each range of the index that serves.
-    Raises: WriteError when no index finds them; CursorError.
+    Raises: WriteError when no index finds them; CursorError; ItemError when the node does not say what names it.
     """
     _, source = _naming(operation, inward, node)
     place = f"{inward.item_type}.{inward.field}"
@@ -70,7 +71,7 @@ async def linked_keys(
     if position is not None:
         source.check(position)
     page = await read_page(source, Window(most, after=position), budget=most + 1)
-    keys = [Draft.of(entry.entity).key() for entry in page.entries]
+    keys = [key for entry in page.entries if (key := entry.entity.key) is not None]
     return keys, write_cursor(page.end, place) if page.has_next and page.end is not None else None
 
 
