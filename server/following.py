@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from graph.client import Client
 from graph.errors import StreamError
 from graph.loaders import Graph
-from graph.model import Model
+from graph.model import CopyMode, Model
 from graph.streams.change import Change, Handler
 from graph.streams.hub import Hub
 from graph.streams.lanes import Figures
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SUBSCRIPTIONS = "subscriptions"
+COPIES = "copies"
 LINGER_SECS = 10.0
 """How long to read on after the last subscriber has gone: he may only be reconnecting."""
 STALE_SECS = 300.0
@@ -43,7 +44,13 @@ def handlers_of(model: Model, graph: Graph, settings: Settings, hub: Hub | Broke
 
     All but the subscriptions want every change at all times. Under AWS Lambda there is no hub.
     """
-    return {} if hub is None else {SUBSCRIPTIONS: hub.publish}
+    handlers: dict[str, Handler] = {} if hub is None else {SUBSCRIPTIONS: hub.publish}
+    if any(table.copies is CopyMode.STREAM for table in model.tables.values()):
+        # Imported only where copies follow, for a server starts sooner without.
+        from graph.streams.copies import Copies
+
+        handlers[COPIES] = Copies(graph).follow
+    return handlers
 
 
 class Following:

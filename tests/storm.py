@@ -2,8 +2,8 @@
 
 Each client owns crates of its own, so that it knows what they must be; the depots, their counters and their copies are
 everybody's. Every write has an idempotency key and is sent until it is answered, whatever dies meanwhile: what was
-acknowledged is there once, and `tablegraph verify` finds nothing. With copies by stream their upkeep is killed too, and
-all this holds as soon as it has caught up.
+acknowledged is there once, and `tablegraph verify` finds nothing. With copies by stream all this holds as soon as
+the server has followed what was written.
 """
 
 from __future__ import annotations
@@ -23,19 +23,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import botocore.exceptions
 import httpx
 
 from graph.boto import BotoTransport
 from graph.client import Client
-from graph.errors import GraphError
 from graph.loaders import Graph
-from graph.streams.copies import Copies
 from graph.tables import create_table
 from resolvers.sdl import compile_model
 from server.engine import Engine
 from tests.run_ui import free_port
-from tests.streams import Stream
 
 SCHEMA = Path(__file__).with_name("storm.graphql")
 TABLEGRAPH = Path(sys.executable).with_name("tablegraph")
@@ -227,61 +223,32 @@ class Victim:
         self.process.wait()
 
 
-class Upkeep:
-    """What has copies follow by the stream, ended and begun anew whenever it was killed."""
-
-    def __init__(self, graph: Graph, engine: str) -> None:
-        self._graph = graph
-        self._stream = Stream(engine, graph.model)
-        self._task: asyncio.Task[None] | None = None
-        self._is_idle = asyncio.Event()
-
-    def start(self) -> None:
-        self._stream = self._stream.again()
-        self._task = asyncio.create_task(self._run())
-
-    async def kill(self) -> None:
-        """End it wherever it is."""
-        assert self._task is not None
-        self._task.cancel()
-        await asyncio.wait([self._task])
-
-    async def caught_up(self) -> None:
-        """Wait until nothing is left to follow."""
-        self._is_idle.clear()
-        await self._is_idle.wait()
-        await self.kill()
-
-    async def _run(self) -> None:
+async def caught_up(storm: Storm) -> None:
+    """Wait until the server, which may have been killed a moment ago, has followed all that was written."""
+    before: dict[str, Any] = {}
+    async with httpx.AsyncClient(timeout=20) as http:
         while True:
-            try:
-                if changes := await asyncio.to_thread(self._stream.read):
-                    await Copies(self._graph).follow(changes)
-                    self._stream.acknowledge()
-                else:
-                    self._is_idle.set()
-                    await asyncio.sleep(0.02)
-            except (GraphError, botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError):
-                # The engine was killed: it comes again.
-                self._stream = self._stream.again()
-                await asyncio.sleep(0.1)
+            now: dict[str, Any] = (await http.get(storm.url.replace("/graphql", "/streamz"))).json()
+            if now["reading"] and now["lagSecs"] == 0 and now == before:
+                break
+            before = now
+            await asyncio.sleep(1)
+    if now["abandoned"] or now["gaps"]:
+        storm.problems.append(f"not all was followed: {now}")
+    storm.tally["changes followed since the last kill"] = now["changes"]
 
 
-async def kill_at_random(storm: Storm, engine: Engine, server: Victim, upkeep: Upkeep | None, kills: int) -> None:
-    """Kill server, engine and the upkeep of copies so many times each, all over the storm, with -9."""
+async def kill_at_random(storm: Storm, engine: Engine, server: Victim, kills: int) -> None:
+    """Kill server and engine so many times each, all over the storm, with -9."""
     dice = random.Random(storm.seed)
     begin = time.monotonic()
-    victims = ("server", "engine", *(["upkeep"] if upkeep else []))
-    moments = sorted((dice.random(), who) for who in victims for _ in range(kills))
+    moments = sorted((dice.random(), who) for who in ("server", "engine") for _ in range(kills))
     for moment, who in moments:
         await asyncio.sleep(max(0.0, begin + moment * (storm.until - begin) - time.monotonic()))
         storm.tally[f"{who} killed"] += 1
         if who == "server":
             server.kill()
             server.start()
-        elif who == "upkeep" and upkeep is not None:
-            await upkeep.kill()
-            upkeep.start()
         elif engine.pid is not None:
             try:
                 os.kill(engine.pid, signal.SIGKILL)
@@ -297,23 +264,19 @@ async def blow(seconds: float, clients: int, kills: int, seed: int, copies: str 
         async with Engine(db_path=Path(folder) / "storm.db") as engine:
             model = compile_model(schema.read_text())
             transport = BotoTransport(engine.endpoint_url, "eu-central-1", credentials=("local", "local"))
-            graph = Graph(model, Client(transport))
             for table in model.tables.values():
-                await graph.send(create_table(model, table))
+                await Graph(model, Client(transport)).send(create_table(model, table))
+            transport.close()
             server = Victim(schema, engine.endpoint_url, free_port())
             server.start()
-            upkeep = Upkeep(graph, engine.endpoint_url) if copies == "STREAM" else None
-            if upkeep is not None:
-                upkeep.start()
             try:
-                return await _blow(seconds, clients, kills, seed, engine, server, upkeep)
+                return await _blow(seconds, clients, kills, seed, engine, server, follows=copies == "STREAM")
             finally:
                 server.kill()
-                transport.close()
 
 
 async def _blow(
-    seconds: float, clients: int, kills: int, seed: int, engine: Engine, server: Victim, upkeep: Upkeep | None
+    seconds: float, clients: int, kills: int, seed: int, engine: Engine, server: Victim, *, follows: bool
 ) -> Storm:
     storm = Storm(f"http://127.0.0.1:{server.port}/graphql", time.monotonic() + 30, seed)
     async with httpx.AsyncClient(timeout=20) as http:
@@ -322,11 +285,11 @@ async def _blow(
     storm.until = time.monotonic() + seconds
     known, _ = await asyncio.gather(
         asyncio.gather(*(storm.client(number) for number in range(clients))),
-        kill_at_random(storm, engine, server, upkeep, kills),
+        kill_at_random(storm, engine, server, kills),
     )
-    if upkeep is not None:
+    if follows:
         began = time.monotonic()
-        await upkeep.caught_up()
+        await caught_up(storm)
         storm.tally["ms to catch up"] = round(1000 * (time.monotonic() - began))
     await storm.compare({name: crate for crates in known for name, crate in crates.items()})
     verify = await asyncio.create_subprocess_exec(

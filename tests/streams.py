@@ -30,7 +30,6 @@ class Stream:
     """What was written to the tables of a model since the last look, in the order of the shard."""
 
     def __init__(self, engine: str, model: Model, done: dict[tuple[str, str], int] | None = None) -> None:
-        self._engine = engine
         # The engine's names of shards may be shorter than botocore would have them.
         self._client = boto3.client(
             "dynamodbstreams",
@@ -56,10 +55,6 @@ class Stream:
     def places(self) -> str:
         """Write down what was acknowledged."""
         return json.dumps([[*shard, sequence] for shard, sequence in self._done.items()])
-
-    def again(self) -> Stream:
-        """Begin anew: what was not acknowledged is given again."""
-        return Stream(self._engine, self._model, self._done)
 
     def _of_table(self, table: str) -> list[Change]:
         changes: list[Change] = []
