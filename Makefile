@@ -54,8 +54,8 @@ $(CLIENTS): tests/clients/package.json tests/clients/package-lock.json
 	@touch $@
 test: install $(CLIENTS) ## run the tests
 	.venv/bin/pytest
-storm: install ## write for a minute while server and engine are killed five times each
-	.venv/bin/python -m tests.storm
+storm: install ## write for a minute while server and engine are killed five times each; STORM="--copies STREAM" says how
+	.venv/bin/python -m tests.storm $(STORM)
 delivery: install ## deliver 200 writes a second for a minute while the reader of the stream is killed twice
 	.venv/bin/python -m tests.delivery
 differential: install ## compare plans with the reference on 20,000 random queries

@@ -198,10 +198,21 @@ class Entity:
             # A copy may hold as attributes what its node's key is made of.
             variables = [variable for _, template in templates for variable in template.variables]
             paths = {variable.path for variable in variables}
-            values = {path: self.paths[path] if path in self.paths else self.at(path) for path in paths}
+            values = {path: self.paths[path] if path in self.paths else self._copied(path) for path in paths}
             if all(value is not None and value is not UNKNOWN for value in values.values()):
                 return self._table(layout), _format_key(layout, templates, values)
         return None
+
+    def _copied(self, path: Path) -> Any:
+        """Give what a copy holds of its node's key; where copies follow by the stream it may no longer be that."""
+        is_behind = bool(self.wire) and self.model.is_followed(self.type)
+        return UNKNOWN if is_behind else self.at(path)
+
+    def without_copy(self) -> Entity:
+        """Take of a node only what names it, unless it was read from its own item: a copy may be behind."""
+        if self.holds is None or not self.wire:
+            return self
+        return Entity(self.model, self.type, named=self.named)
 
     def as_complete(self) -> Entity:
         """Take what was read as all there is: what it does not hold is null."""

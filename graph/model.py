@@ -40,6 +40,13 @@ class Index:
         return self.partition_keys + self.sort_keys
 
 
+class CopyMode(Enum):
+    """When what is made of an item elsewhere follows a write of it: in its transaction, or by the table's stream."""
+
+    TRANSACTION = "TRANSACTION"
+    STREAM = "STREAM"
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A DynamoDB table: its primary key, its secondary indexes, and the attribute that names an item's type."""
@@ -48,6 +55,7 @@ class Table:
     primary: Index
     indexes: tuple[Index, ...]
     type_attribute: str | None = None
+    copies: CopyMode = CopyMode.TRANSACTION
 
     @property
     def period(self) -> Period | None:
@@ -200,6 +208,11 @@ class ItemType:
     """How the earlier versions of an item lie beside it: its key with the version's number in the place of 0."""
     searched: Mapping[str, float] = field(default_factory=dict)
     """The fields whose texts are searched, and how much each of them counts; none where the type is not searched."""
+
+    @property
+    def named_by(self) -> frozenset[Path]:
+        """Give the fields that other items name a node by."""
+        return frozenset(variable.path for variable in self.ref.variables) if self.ref is not None else frozenset()
 
     @property
     def references(self) -> tuple[Field, ...]:
@@ -362,6 +375,10 @@ class Model:
     def nodes(self) -> tuple[ItemType, ...]:
         """List the node types in the order of the file."""
         return tuple(item for item in self.items.values() if item.is_node)
+
+    def is_followed(self, type_: ItemType) -> bool:
+        """Say whether mirrors, copies and keys that are made of items of a type follow their writes by the stream."""
+        return bool(type_.layouts) and self.tables[type_.layouts[0].table].copies is CopyMode.STREAM
 
     def rivals_of(self, layout: Layout, index: str | None = None) -> tuple[Layout, ...]:
         """List the layouts of other types that items of a layout might be taken for, by their keys in an index."""

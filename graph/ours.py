@@ -8,6 +8,7 @@ from decimal import Decimal
 from graph.keys import OURS, KeyValue
 from graph.model import Model, Table
 from graph.requests import Item, ItemKey
+from graph.scalars import AttributeValue
 from graph.tables import key_type
 
 RECEIPT = f"{OURS}receipt"
@@ -16,6 +17,11 @@ STREAM = f"{OURS}stream"
 """What the reader's item holds: how far the streams are read."""
 NAME = f"{OURS}name"
 """What a slot of names holds: the last name that was given in it."""
+
+EXPIRES = f"{OURS}expires"
+"""The second from which on an item of ours is spent, and may be swept away."""
+COPIES = f"{OURS}copies"
+"""What an item holds that says how far the copies of a node have been brought up to date."""
 
 
 def place(model: Model, table: Table, name: str) -> ItemKey:
@@ -29,7 +35,15 @@ def place(model: Model, table: Table, name: str) -> ItemKey:
     return table.name, tuple((attribute, value(attribute)) for attribute in table.key_attributes)
 
 
+def expiring(model: Model, table: Table, when: int) -> dict[str, AttributeValue]:
+    """Say in an item of ours from which second on it is spent: to the table's TTL too, where it has one."""
+    names = (item.expiry for item in model.items.values() if item.layouts and item.layouts[0].table == table.name)
+    expiry = next((name for name in names if name is not None), None)
+    return {name: {"N": str(when)} for name in (EXPIRES, expiry) if name is not None}
+
+
 def is_ours(item: Item, table: Table) -> bool:
     """Say whether an item is one of ours."""
     partition = item.get(table.key_attributes[0], {})
-    return RECEIPT in item or NAME in item or STREAM in item or str(partition.get("S", "")).startswith(OURS)
+    kinds = (RECEIPT, NAME, STREAM, COPIES)
+    return any(kind in item for kind in kinds) or str(partition.get("S", "")).startswith(OURS)

@@ -14,7 +14,7 @@ from graph.filters import NO_FILTER, Filter
 from graph.lists import find_list, knowing, prime_inverses, relationship_list, target
 from graph.loaders import Operation
 from graph.lookups import Needs, load, nothing_needed
-from graph.model import Find, Relationship
+from graph.model import Find, Model, Relationship
 from graph.paging import Page, PageArguments, Window, read_first, read_page, window
 from graph.sources import Source
 
@@ -42,6 +42,8 @@ class Asked:
     """The relationships whose first page is selected of the nodes, by their type: some are read along with them."""
     in_all: bool = False
     """Of several partitions that may lead to the same node every one must, not any: for a find that is distinct."""
+    fresh: bool = False
+    """Take no node from a copy."""
 
 
 @dataclass(slots=True)
@@ -71,6 +73,14 @@ class Connection:
     def cursor(self, position: Position | None) -> str | None:
         """Write the cursor of a place in this connection."""
         return None if position is None else write_cursor(position, self.name)
+
+
+def shows_copies(model: Model, pattern: Relationship | Find) -> bool:
+    """Say whether the nodes may come from copies that follow by the stream, and so may be behind."""
+    last = pattern.path[-1] if isinstance(pattern, Relationship) and pattern.path else pattern
+    layouts = [layout for access in last.accesses for layout in access.layouts]
+    are_copied = last.end is not None and any(layout.copy == last.end for layout in layouts)
+    return are_copied and any(model.is_followed(model.items[name]) for name in last.targets)
 
 
 async def connection(
@@ -128,6 +138,8 @@ async def load_edges(
 def _load(
     operation: Operation, pattern: Relationship | Find, parent: Entity | None, edges: list[Edge], asked: Asked
 ) -> list[Coroutine[Any, Any, Any]]:
+    for edge in edges if asked.fresh else ():
+        edge.node = edge.node and edge.node.without_copy()
     if parent is not None and isinstance(pattern, Relationship):
         _prime_inverses(operation, pattern, parent, edges)
     return [_load_nodes(operation, edges, asked), _load_edges(operation, pattern, edges, asked)]
@@ -138,15 +150,17 @@ def _budget(operation: Operation, pattern: Relationship | Find) -> int:
     return operation.limits.scan_budget if is_scan else operation.limits.read_budget
 
 
-async def one(operation: Operation, relationship: Relationship, parent: Entity, needs: Needs) -> Entity | None:
-    """Get the one node behind a to-one relationship: the first, or None."""
+async def one(
+    operation: Operation, relationship: Relationship, parent: Entity, needs: Needs, *, fresh: bool = False
+) -> Entity | None:
+    """Get the one node behind a to-one relationship: the first, or None; a `fresh` one is not taken from a copy."""
     key = parent.key
     node = None if key is None else operation.inverses.get((relationship.source, relationship.name, key))
     if node is None:
         source = relationship_list(operation, relationship, await knowing(operation, relationship, parent))
         first = await read_first(source, operation.limits.read_budget)
         node = None if first is None else target(relationship.end, first.entity)
-    (loaded,) = await load(operation, [node], needs)
+    (loaded,) = await load(operation, [node.without_copy() if node is not None and fresh else node], needs)
     return loaded
 
 

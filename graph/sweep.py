@@ -15,11 +15,10 @@ from graph.expressions import Compare
 from graph.loaders import Graph, Operation
 from graph.maintenance.walk import Walk
 from graph.model import Model, Table
-from graph.ours import is_ours
+from graph.ours import EXPIRES, is_ours
 from graph.packing import pointed
 from graph.requests import Action, Item, ItemKey, TransactWriteItems, key_value
 from graph.tasks import together
-from graph.writes.receipts import EXPIRES
 
 SEGMENTS = 4
 DELETED_TOGETHER = 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from graph.model import Index, Model, Projection, Table
+from graph.model import CopyMode, Index, Model, Projection, Table
 from graph.requests import CreateTable
 
 STREAM = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
@@ -77,6 +77,11 @@ def differences(model: Model, table: Table, description: Mapping[str, Any]) -> I
                 f"the key attribute `{name}` of the table `{table.name}` is of type {is_type}, and the model makes "
                 f"it of type {wanted}: a template that is one numeric field alone makes N, any other S. Mend it"
             )
+    if table.copies is CopyMode.STREAM and not has_stream(described):
+        yield (
+            f"the table `{table.name}` has {shown_stream(described)}, and by @table(copies: STREAM) its copies follow "
+            "one of new and old images: turn one on (`tablegraph apply` does), or leave `copies` out"
+        )
     existing = {
         index["IndexName"]: index
         for kind in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes")
@@ -100,6 +105,17 @@ def differences(model: Model, table: Table, description: Mapping[str, Any]) -> I
                 f"the index `{name}` does not hold {lacking}, as the model says, and what it lacks would read as null: "
                 "mend @index(projection: …)"
             )
+
+
+def has_stream(described: Mapping[str, Any]) -> bool:
+    """Say whether a table has a stream that tells what items were and what they are."""
+    return bool((described.get("StreamSpecification") or {}).items() >= STREAM.items())
+
+
+def shown_stream(described: Mapping[str, Any]) -> str:
+    """Say which stream a table has."""
+    found = described.get("StreamSpecification") or {}
+    return f"a stream of {found['StreamViewType']}" if found.get("StreamEnabled") else "no stream"
 
 
 def not_projected(table: Table, index: Index, described: Mapping[str, Any]) -> str:

@@ -27,6 +27,7 @@ async def relationship(
     """Resolve a to-many relationship. Raises PageError, CursorError, InputError, StoreError."""
     where = read_where(operation.model, pattern.item_types[0], arguments.get("where"))
     asked = _asked(operation, where, is_descending(arguments, default=False), selection)
+    asked = replace(asked, fresh=is_fresh(arguments))
     return await reads.connection(operation, pattern, parent, page_arguments(arguments), asked)
 
 
@@ -39,7 +40,7 @@ async def find(operation: Operation, pattern: Find, arguments: Mapping[str, Any]
         )
     )
     asked = _asked(operation, where, is_descending(arguments, default=pattern.descending), selection)
-    asked = replace(asked, in_all=plain(arguments.get("match")) == "ALL")
+    asked = replace(asked, in_all=plain(arguments.get("match")) == "ALL", fresh=is_fresh(arguments))
     return await reads.connection(operation, pattern, None, page_arguments(arguments), asked)
 
 
@@ -62,7 +63,7 @@ async def find_one(
 ) -> Entity | None:
     """Resolve a field of Query that gives one item: the first."""
     where = read_arguments(pattern.arguments, arguments)
-    asked = Asked(where, pattern.descending, needs_of(selection), wants_nodes=True)
+    asked = Asked(where, pattern.descending, needs_of(selection), wants_nodes=True, fresh=is_fresh(arguments))
     found = await reads.connection(operation, pattern, None, PageArguments(first=1), asked)
     return found.edges[0].node if found.edges else None
 
@@ -74,6 +75,11 @@ def page_arguments(arguments: Mapping[str, Any]) -> PageArguments:
 def is_descending(arguments: Mapping[str, Any], *, default: bool) -> bool:
     order = plain(arguments.get("order"))
     return default if order is None else bool(order == "DESC")
+
+
+def is_fresh(arguments: Mapping[str, Any]) -> bool:
+    """Say whether nodes are asked for as they are, and not as copies have them."""
+    return bool(arguments.get("fresh"))
 
 
 def plain(value: Any) -> Any:

@@ -12,7 +12,8 @@ from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.base import StrawberryObjectDefinition
 from strawberry.types.field import StrawberryField
 
-from graph.model import Field, Model, TypeRef
+from graph.model import Field, Find, Model, Relationship, TypeRef
+from graph.reads import shows_copies
 from resolvers import filters
 from resolvers.fields import annotation, argument, input_field
 
@@ -58,6 +59,13 @@ class InputBuilder:
         return argument(
             "match", annotation(self._match, _NULLABLE), "Whether one of the values is enough; ANY unless given."
         )
+
+    def fresh_arguments(self, pattern: Relationship | Find) -> list[StrawberryArgument]:
+        """Make the argument of what may show copies that are behind; elsewhere none."""
+        if not shows_copies(self._model, pattern):
+            return []
+        text = "Takes each node as it is, and not from a copy, which may be behind."
+        return [argument("fresh", annotation(bool, _NULLABLE), text)]
 
     def connection_arguments(
         self, item_types: tuple[str, ...], *, is_forward: bool = False

@@ -8,6 +8,7 @@ from typing import Any
 
 import strawberry
 from graphql import GraphQLResolveInfo
+from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.field import StrawberryField
 from strawberry.types.union import StrawberryUnion
 
@@ -143,15 +144,22 @@ class TypeBuilder:
 
         return self._resolved(field, resolve, None)
 
-    def _resolved(self, field: Field, resolve: Resolve, meaning: Meaning | None) -> StrawberryField:
+    def _resolved(
+        self,
+        field: Field,
+        resolve: Resolve,
+        meaning: Meaning | None,
+        arguments: list[StrawberryArgument] | None = None,
+    ) -> StrawberryField:
         return resolver_field(
             field.name,
             self._annotation(field),
             resolve,
             self._model.possible,
-            description=field.description,
-            deprecation_reason=field.deprecation_reason,
-            meaning=meaning,
+            arguments,
+            field.description,
+            field.deprecation_reason,
+            meaning,
         )
 
     def _reference(self, field: Field, entity_of: Callable[[Any], Entity]) -> StrawberryField:
@@ -164,11 +172,12 @@ class TypeBuilder:
 
     def _to_one(self, field: Field, pattern: Relationship) -> StrawberryField:
         async def resolve(
-            source: Entity, operation: Operation, _: Mapping[str, Any], selection: Selection
+            source: Entity, operation: Operation, arguments: Mapping[str, Any], selection: Selection
         ) -> Entity | None:
-            return await reads.one(operation, pattern, source, needs_of(selection))
+            fresh = connection.is_fresh(arguments)
+            return await reads.one(operation, pattern, source, needs_of(selection), fresh=fresh)
 
-        return self._resolved(field, resolve, ToOne(pattern))
+        return self._resolved(field, resolve, ToOne(pattern), self._inputs.fresh_arguments(pattern))
 
     def _to_many(self, item: ItemType, field: Field, pattern: Relationship) -> StrawberryField:
         async def resolve(
@@ -182,7 +191,7 @@ class TypeBuilder:
             annotation(self._connection(item.name, field.name, field.type.named, self._edge_fields(last))),
             resolve,
             self._model.possible,
-            self._inputs.connection_arguments(pattern.item_types),
+            [*self._inputs.connection_arguments(pattern.item_types), *self._inputs.fresh_arguments(pattern)],
             field.description,
             field.deprecation_reason,
             ToMany(pattern),
@@ -378,6 +387,7 @@ class TypeBuilder:
         ]
         if find.is_distinct:
             arguments.append(self._inputs.match_argument())
+        arguments += self._inputs.fresh_arguments(find)
         if not find.many:
             type_ = annotation(self._classes[find.type.named], TypeRef(False))
             return resolver_field(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from graph.client import Client
 from graph.errors import StreamError
 from graph.loaders import Graph
-from graph.model import Model
+from graph.model import CopyMode, Model
 from graph.streams.change import Change, Handler
 from graph.streams.hub import Hub
 from graph.streams.lanes import Figures
@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 SUBSCRIPTIONS = "subscriptions"
 SEARCH = "search"
+COPIES = "copies"
 LINGER_SECS = 10.0
 """How long to read on after the last subscriber has gone: he may only be reconnecting."""
 STALE_SECS = 300.0
@@ -45,11 +46,15 @@ def handlers_of(model: Model, graph: Graph, settings: Settings, hub: Hub | Broke
     All but the subscriptions want every change at all times. Under AWS Lambda there is no hub.
     """
     found: dict[str, Handler] = {} if hub is None else {SUBSCRIPTIONS: hub.publish}
+    # Imported only where something is searched, or copies follow, for a server starts sooner without.
     if graph.search is not None:
-        # Imported only where something is searched, for a server starts sooner without.
         from graph.search.upkeep import search_upkeep
 
         found[SEARCH] = search_upkeep(model, graph.search)
+    if any(table.copies is CopyMode.STREAM for table in model.tables.values()):
+        from graph.streams.copies import Copies
+
+        found[COPIES] = Copies(graph).follow
     return found
 
 

@@ -11,8 +11,10 @@ from pathlib import Path
 
 from graph.imagined import READ_UNIT_BYTES, ImaginedTable, explanation
 from graph.loaders import Graph, Limits
+from graph.model import CopyMode
 from graph.patterns import access_patterns
 from graph.search.imagined import ImaginedIndex
+from graph.writes.dependents import is_made_of_others
 from resolvers.operation import Request
 from resolvers.schema import Api, print_sdl
 from server.settings import Settings
@@ -43,6 +45,10 @@ def check(_: argparse.Namespace, settings: Settings) -> int:
         f"{settings.schema}: {len(model.nodes)} node types, {len(model.items) - len(model.nodes)} edge types, "
         f"{len(model.relationships)} relationships and {len(model.finds)} access patterns: no mistakes\n\n"
     )
+    for table in model.tables.values():
+        if table.copies is CopyMode.STREAM:
+            names = [name for name, type_ in model.items.items() if is_made_of_others(model, type_)]
+            sys.stdout.write(f"What is made of others follows by the stream of {table.name}: {', '.join(names)}\n\n")
     rows = [("FIELD", "REQUESTS", "INDEX", "KEY CONDITION", "THEN, FOR THE NODES")]
     rows += [
         (entry.field, entry.requests, entry.index, entry.key_condition, entry.then) for entry in access_patterns(model)

@@ -2,7 +2,8 @@
 
 Each client owns crates of its own, so that it knows what they must be; the depots, their counters and their copies are
 everybody's. Every write has an idempotency key and is sent until it is answered, whatever dies meanwhile: what was
-acknowledged is there once, and `tablegraph verify` finds nothing.
+acknowledged is there once, and `tablegraph verify` finds nothing. With copies by stream all this holds as soon as
+the server has followed what was written.
 """
 
 from __future__ import annotations
@@ -197,6 +198,7 @@ class Storm:
 class Victim:
     """The server process, started again whenever it was killed."""
 
+    schema: Path
     endpoint_url: str
     port: int
     process: subprocess.Popen[bytes] | None = None
@@ -206,7 +208,7 @@ class Victim:
             TABLEGRAPH,
             "serve",
             "--schema",
-            SCHEMA,
+            self.schema,
             "--endpoint-url",
             self.endpoint_url,
             "--port",
@@ -219,6 +221,21 @@ class Victim:
         assert self.process is not None
         self.process.kill()
         self.process.wait()
+
+
+async def caught_up(storm: Storm) -> None:
+    """Wait until the server, which may have been killed a moment ago, has followed all that was written."""
+    before: dict[str, Any] = {}
+    async with httpx.AsyncClient(timeout=20) as http:
+        while True:
+            now: dict[str, Any] = (await http.get(storm.url.replace("/graphql", "/streamz"))).json()
+            if now["reading"] and now["lagSecs"] == 0 and now == before:
+                break
+            before = now
+            await asyncio.sleep(1)
+    if now["abandoned"] or now["gaps"]:
+        storm.problems.append(f"not all was followed: {now}")
+    storm.tally["changes followed since the last kill"] = now["changes"]
 
 
 async def kill_at_random(storm: Storm, engine: Engine, server: Victim, kills: int) -> None:
@@ -239,24 +256,28 @@ async def kill_at_random(storm: Storm, engine: Engine, server: Victim, kills: in
                 storm.tally["engine was dead"] += 1
 
 
-async def blow(seconds: float, clients: int, kills: int, seed: int) -> Storm:
+async def blow(seconds: float, clients: int, kills: int, seed: int, copies: str = "TRANSACTION") -> Storm:
     """Raise a storm over a table of its own, and give what it found."""
     with tempfile.TemporaryDirectory() as folder:
+        schema = Path(folder) / "storm.graphql"
+        schema.write_text(SCHEMA.read_text().replace('type: "kind"', f'type: "kind", copies: {copies}'))
         async with Engine(db_path=Path(folder) / "storm.db") as engine:
-            model = compile_model(SCHEMA.read_text())
+            model = compile_model(schema.read_text())
             transport = BotoTransport(engine.endpoint_url, "eu-central-1", credentials=("local", "local"))
             for table in model.tables.values():
                 await Graph(model, Client(transport)).send(create_table(model, table))
             transport.close()
-            server = Victim(engine.endpoint_url, free_port())
+            server = Victim(schema, engine.endpoint_url, free_port())
             server.start()
             try:
-                return await _blow(seconds, clients, kills, seed, engine, server)
+                return await _blow(seconds, clients, kills, seed, engine, server, follows=copies == "STREAM")
             finally:
                 server.kill()
 
 
-async def _blow(seconds: float, clients: int, kills: int, seed: int, engine: Engine, server: Victim) -> Storm:
+async def _blow(
+    seconds: float, clients: int, kills: int, seed: int, engine: Engine, server: Victim, *, follows: bool
+) -> Storm:
     storm = Storm(f"http://127.0.0.1:{server.port}/graphql", time.monotonic() + 30, seed)
     async with httpx.AsyncClient(timeout=20) as http:
         for depot in DEPOTS:
@@ -266,9 +287,13 @@ async def _blow(seconds: float, clients: int, kills: int, seed: int, engine: Eng
         asyncio.gather(*(storm.client(number) for number in range(clients))),
         kill_at_random(storm, engine, server, kills),
     )
+    if follows:
+        began = time.monotonic()
+        await caught_up(storm)
+        storm.tally["ms to catch up"] = round(1000 * (time.monotonic() - began))
     await storm.compare({name: crate for crates in known for name, crate in crates.items()})
     verify = await asyncio.create_subprocess_exec(
-        *(TABLEGRAPH, "verify", "--schema", SCHEMA, "--endpoint-url", engine.endpoint_url),
+        *(TABLEGRAPH, "verify", "--schema", server.schema, "--endpoint-url", engine.endpoint_url),
         env={**os.environ, **CREDENTIALS},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -286,8 +311,9 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--kills", type=int, default=5, help="of the server, and as many of the engine")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--copies", choices=("TRANSACTION", "STREAM"), default="TRANSACTION")
     options = parser.parse_args()
-    storm = asyncio.run(blow(options.seconds, options.clients, options.kills, options.seed))
+    storm = asyncio.run(blow(options.seconds, options.clients, options.kills, options.seed, options.copies))
     lines = [f"{count:6} {name}" for name, count in sorted(storm.tally.items())]
     sys.stdout.write("\n".join([*lines, *storm.problems[:20], f"{len(storm.problems)} problems", ""]))
     return 1 if storm.problems else 0

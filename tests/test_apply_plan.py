@@ -255,3 +255,17 @@ def test_another_ttl_attribute_is_not_taken_over(fleet: Target) -> None:
 
     assert "expire by the attribute `old`, and the model says `gone`" in found
     assert 'Mend @attribute(name: "old")' in found
+
+
+# --- copies by stream ---------------------------------------------------------------------------------------------
+
+
+def test_copies_do_not_follow_by_a_stream_that_tells_less() -> None:
+    target = target_of(FLEET.replace('sortKey: "SK")', 'sortKey: "SK", copies: STREAM)', 1))
+    table = described(target, *ALL)
+
+    other = State({**table, "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}}, ON)
+
+    (refused,) = refusals(target, other)
+    assert refused.startswith("the table `fleet` has a stream of NEW_IMAGE, and by @table(copies: STREAM)")
+    assert list(refusals(target, State({**table, "StreamSpecification": {"StreamEnabled": False}}, ON))) == []

@@ -192,6 +192,23 @@ def test_the_model_shown_is_the_demos() -> None:
     assert _bare(shown) == _bare(BANANAS.read_text())
 
 
+async def test_copies_by_stream_are_asked_for_fresh(serve: Serve) -> None:
+    model = next(block for block in blocks("graphql") if "copies: STREAM" in block)
+    query = next(block for block in blocks("graphql") if "fresh: true" in block)
+    served = await serve(model)
+    await served.data(
+        """mutation { createCustomer(input: { number: "1", name: "C", stores: [
+          { store: { create: { number: "2", name: "S" } } } ] }) { __typename } }"""
+    )
+
+    await served.data('mutation { updateStore(key: { number: "2" }, set: { name: "T" }) { __typename } }')
+
+    assert len(served.sent) == 1, "one item is written, and nothing is read"
+    stores = (await served.data(query))["customer"]["stores"]["nodes"]
+    assert stores == [{"number": "2", "name": "T"}]
+    assert (await served.data(query.replace("(fresh: true)", "")))["customer"]["stores"]["nodes"][0]["name"] == "S"
+
+
 def _bare(text: str) -> list[str]:
     """The lines that mean something: without comments and descriptions."""
     lines = (line.strip() for line in text.splitlines())

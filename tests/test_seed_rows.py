@@ -72,8 +72,19 @@ ROWS: dict[int, Row] = {
     ),
     34: Row("a copy is of the type that its sort key names"),
     35: Row("updates of copies through an index"),
-    36: Row("copies kept by a stream handler", issue=6),
-    37: Row("the delay of copies", issue=6),
+    36: Row(
+        "copies kept by a stream handler",
+        (
+            "tests/test_copies.py::test_a_mutation_writes_the_core_item_and_the_rest_follows",
+            "tests/test_copies.py::test_all_is_in_the_end_as_it_would_be_at_once",
+        ),
+        issue=6,
+    ),
+    37: Row(
+        "the delay of copies",
+        ("tests/test_copies_fresh.py::test_a_list_shows_copies_unless_it_is_to_be_fresh",),
+        issue=6,
+    ),
     38: Row("a tag on any subject"),
     39: Row("one kind under a tag"),
     40: Row("several tags at once", ("tests/test_fan_outs.py::test_pages_of_several_tags_are_the_whole_list",)),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.storm import blow
 
 
-async def test_what_was_acknowledged_is_there_and_nothing_is_half_there() -> None:
-    storm = await blow(seconds=8, clients=8, kills=2, seed=1)
+@pytest.mark.parametrize("copies", ["TRANSACTION", "STREAM"])
+async def test_what_was_acknowledged_is_there_and_nothing_is_half_there(copies: str) -> None:
+    storm = await blow(seconds=8, clients=8, kills=2, seed=1, copies=copies)
 
     assert storm.problems == []
     assert storm.tally["server killed"] == storm.tally["engine killed"] == 2

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from graph.blobs import StoredObject
+from graph.ours import EXPIRES
 from graph.requests import Item, Scan
 from graph.sweep import delete, orphans
-from graph.writes.receipts import EXPIRES
 from server.cli import main
 from server.sweep import age, sweep
 from tests.blobs import CREATE, MODEL, OTHER, SCAN, UPDATE, Watched, created, item, read

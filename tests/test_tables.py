@@ -42,6 +42,7 @@ def test_table_is_made_with_the_keys_and_indexes_of_the_model(model: Model) -> N
     assert request.parameters() == {
         "TableName": "fleet",
         "BillingMode": "PAY_PER_REQUEST",
+        "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
         "AttributeDefinitions": [
             {"AttributeName": "PK", "AttributeType": "S"},
             {"AttributeName": "SK", "AttributeType": "S"},
@@ -85,7 +86,7 @@ def test_table_without_indexes_names_none() -> None:
 
     parameters = create_table(model, model.tables["one"]).parameters()
 
-    assert parameters.keys() == {"TableName", "BillingMode", "AttributeDefinitions", "KeySchema"}
+    assert not any(name.endswith("Indexes") for name in parameters)
     assert parameters["KeySchema"] == [{"AttributeName": "id", "KeyType": "HASH"}]
 
 
@@ -210,3 +211,28 @@ def test_a_key_of_another_type_than_the_models_is_a_difference(model: Model) -> 
     (found,) = differences(model, model.tables["fleet"], description)
 
     assert found.startswith(f"the key attribute `{attribute['AttributeName']}` of the table `fleet` is of type ")
+
+
+FOLLOWED = """extend schema @table(name: "things", partitionKey: "pk", copies: STREAM)
+type Box @node(partition: "BOX#{number}") { number: ID! }
+"""
+
+
+@pytest.mark.parametrize(
+    ("stream", "has"),
+    [
+        ({}, "no stream"),
+        ({"StreamEnabled": False}, "no stream"),
+        ({"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}, "a stream of KEYS_ONLY"),
+    ],
+)
+def test_copies_by_stream_need_a_stream_of_both_images(stream: dict[str, Any], has: str) -> None:
+    model = compile_model(FOLLOWED)
+    table = model.tables["things"]
+    made = create_table(model, table).parameters()
+    assert list(differences(model, table, {"Table": made})) == []
+
+    assert list(differences(model, table, {"Table": {**made, "StreamSpecification": stream}})) == [
+        f"the table `things` has {has}, and by @table(copies: STREAM) its copies follow one of new and old images: "
+        "turn one on (`tablegraph apply` does), or leave `copies` out"
+    ]

@@ -8,18 +8,20 @@ from enum import Enum
 from typing import Any
 
 from graph.apply.state import SETTLED, Described, State, Target
-from graph.model import Index, Projection
+from graph.model import CopyMode, Index, Projection
 from graph.requests import CreateTable, UpdateTable, UpdateTimeToLive
 from graph.tables import (
     STREAM,
     create_table,
     described_keys,
+    has_stream,
     index_definition,
     key_names,
     key_type,
     keys_of,
     not_projected,
     shown_keys,
+    shown_stream,
 )
 
 ENABLED = ("ENABLED", "ENABLING")
@@ -199,6 +201,7 @@ def refusals(target: Target, state: State) -> Iterator[str]:
         yield f"the table `{target.name}` is {status}: run this again when it is ACTIVE, or is gone"
         return
     yield from _refused_keys(target, state.table)
+    yield from _refused_stream(target, state.table)
     for index in target.table.indexes:
         found = state.indexes.get(index.name or "")
         if found is not None:
@@ -227,6 +230,16 @@ def _refused_keys(target: Target, described: Described) -> Iterator[str]:
                 f"of type {made}: the type of a key attribute is fixed. Mend the template (one numeric field alone "
                 "makes N, any other S), or put the key into an attribute of another name"
             )
+
+
+def _refused_stream(target: Target, described: Described) -> Iterator[str]:
+    is_on = (described.get("StreamSpecification") or {}).get("StreamEnabled", False)
+    if target.table.copies is CopyMode.STREAM and is_on and not has_stream(described):
+        yield (
+            f"the table `{target.name}` has {shown_stream(described)}, and by @table(copies: STREAM) its copies follow "
+            "one of new and old images: what a stream tells is fixed. Turn it off with UpdateTable once nobody reads "
+            "it, and run this again, which turns the other one on"
+        )
 
 
 def _another_table(target: Target) -> str:

@@ -29,7 +29,7 @@ class Code(Enum):
     WRONG_COPY = "a copied attribute differs from that of the node"
     MIRROR_MISSING = "an edge lacks one of its mirror items"
     WRONG_MIRROR = "a mirror item differs from the edge's first item"
-    ORPHAN_MIRROR = "a mirror item whose edge has no first item"
+    ORPHAN_MIRROR = "a mirror item whose edge has no first item, or has this mirror elsewhere"
     WRONG_COUNT = "a counter is not what it counts"
     REQUIRED = "a required relationship leads to nothing"
     STALE_LOCK = "a lock whose owner has not come back for it"

@@ -19,17 +19,20 @@ from graph.writes.locks import LEASE_SECS, is_stale
 from graph.writes.stored import copied_fields
 
 
-def judge(subject: Subject) -> list[Finding]:
-    """List what is wrong with an item, as far as it shows in the item, its nodes and its mirrors."""
+def judge(subject: Subject, *, lacks_no_copy: bool = False) -> list[Finding]:
+    """List what is wrong with an item, as far as it shows in the item, its nodes and its mirrors.
+
+    A copy that is not there is fetched, and not wrong, unless the item `lacks_no_copy`.
+    """
     if subject.entity is None:
         return [Finding(Code.NO_TYPE, subject.key, "", "", "the shape of a type's key", "none")]
-    return list(_judged(subject))
+    return list(_judged(subject, lacks_no_copy=lacks_no_copy))
 
 
-def _judged(subject: Subject) -> Iterator[Finding]:
+def _judged(subject: Subject, *, lacks_no_copy: bool) -> Iterator[Finding]:
     yield from _lock(subject)
     if subject.layout.mirror:
-        if subject.first is None:
+        if subject.first is None or subject.place not in (None, subject.key):
             if subject.first_key is not None:
                 yield _orphan(subject)
             return
@@ -41,7 +44,7 @@ def _judged(subject: Subject) -> Iterator[Finding]:
     yield from _tag(subject)
     yield from _references(subject)
     yield from _keys(subject)
-    yield from _copies(subject)
+    yield from _copies(subject, lacks_no_copy=lacks_no_copy)
 
 
 def finding(subject: Subject, code: Code, field: str, expected: str, found: str, mend: Mend | None = None) -> Finding:
@@ -191,15 +194,15 @@ def _dangling(subject: Subject) -> Iterator[Finding]:
             yield finding(subject, Code.DANGLING, name, f"a {named.type.name}", f"none of {values}", mend)
 
 
-def _copies(subject: Subject) -> Iterator[Finding]:
-    """Compare the attributes copied from a node; one that is not there is fetched, and not wrong."""
+def _copies(subject: Subject, *, lacks_no_copy: bool) -> Iterator[Finding]:
+    """Compare the attributes copied from a node."""
     layout, draft = subject.layout, _draft(subject)
     node = subject.nodes.get(layout.copy) if layout.copy else None
     if node is None:
         return
     for entry in copied_fields(draft.model, layout, node.type):
         found = subject.wire.get(entry.attribute)
-        if found is None or same(found, node.wire.get(entry.attribute)):
+        if (found is None and not lacks_no_copy) or same(found, node.wire.get(entry.attribute)):
             continue
         try:
             value = node.at((entry.name,))
@@ -216,6 +219,9 @@ def _copies(subject: Subject) -> Iterator[Finding]:
 def _orphan(subject: Subject) -> Finding:
     assert subject.first_key is not None
     mend = Mend(delete=True)
+    if subject.place is not None:
+        expected = f"this mirror of the edge at {shown(subject.place)}"
+        return finding(subject, Code.ORPHAN_MIRROR, "", expected, "another one", mend)
     return finding(
         subject, Code.ORPHAN_MIRROR, "", f"the edge's first item at {shown(subject.first_key)}", "none", mend
     )

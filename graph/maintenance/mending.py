@@ -20,8 +20,10 @@ from graph.writes.writing import Writing
 MADE_OF_NODES = frozenset((Code.STALE_KEY, Code.WRONG_COPY, Code.MIRROR_MISSING, Code.WRONG_MIRROR))
 
 
-async def build(writing: Writing, subject: Subject, findings: Sequence[Finding]) -> None:
+async def build(writing: Writing, subject: Subject, findings: Sequence[Finding], *, checks_nodes: bool = True) -> None:
     """Put into a transaction what mends these findings of one item.
+
+    Without `checks_nodes` the nodes may change meanwhile: who mends so has to look at the item again.
 
     Raises: WriteError, KeyValueError when that cannot be written.
     """
@@ -41,7 +43,10 @@ async def build(writing: Writing, subject: Subject, findings: Sequence[Finding])
         if mend.mirror is not None:
             _put_mirror(writing, subject, mend.mirror)
     if any(finding.code in MADE_OF_NODES for finding in findings):
-        await _check_sources(writing, subject)
+        if checks_nodes:
+            await _check_nodes(writing, subject)
+        if subject.first is not None:
+            writing.transaction.check(subject.first.key, _as_read(writing, subject.first))
 
 
 def _update(mends: Sequence[Mend]) -> Update:
@@ -98,14 +103,12 @@ def _put_mirror(writing: Writing, subject: Subject, layout: Layout) -> None:
     writing.transaction.put(key, draft.item(layout), [_nothing_at(writing, subject, key)])
 
 
-async def _check_sources(writing: Writing, subject: Subject) -> None:
-    """Ask that the nodes that the item is made of are as they were read, and for a mirror its first item too."""
+async def _check_nodes(writing: Writing, subject: Subject) -> None:
+    """Ask that the nodes that the item is made of are as they were read."""
     draft = _draft(subject)
     for entry in draft.type.references:
         if subject.nodes.get(entry.name) is not None:
-            await writing.check_node(draft, entry, ())
-    if subject.first is not None:
-        writing.transaction.check(subject.first.key, _as_read(writing, subject.first))
+            await writing.check_node(draft, entry, (), draft.layouts)
 
 
 # --- what goes ----------------------------------------------------------------------------------------------------
@@ -114,6 +117,9 @@ async def _check_sources(writing: Writing, subject: Subject) -> None:
 async def _delete(writing: Writing, subject: Subject) -> None:
     """Delete an orphan mirror; or an edge that leads to no node, with its mirrors and off the counters."""
     writing.transaction.delete(subject.key, _as_read(writing, subject))
+    if subject.layout.mirror and subject.first is not None:
+        writing.transaction.check(subject.first.key, _as_read(writing, subject.first))
+        return
     if subject.layout.mirror:
         assert subject.first_key is not None, "it is an orphan because nothing is there"
         writing.transaction.check(subject.first_key, [_nothing_at(writing, subject, subject.first_key)])

@@ -42,6 +42,8 @@ class Subject:
     first: Subject | None = None
     """For a mirror: the first item of its edge."""
     first_key: ItemKey | None = None
+    place: ItemKey | None = None
+    """For a mirror: where its edge has it."""
     mirrors: list[tuple[Layout, ItemKey, bool]] = field(default_factory=list)
     """For a first item: where its mirrors lie, and whether they do."""
     findings: list[Finding] = field(default_factory=list)
@@ -165,7 +167,7 @@ def _take_first(operation: Operation, mirror: Subject, item: Item) -> None:
     if first.entity is None or first.entity.type is not type_:
         mirror.first_key = None
         return
-    mirror.first = first
+    mirror.first, mirror.place = first, _key_in(first, mirror.layout.mirror)
     # The mirror's own key says which nodes it names; all else the first item says.
     held = {path[0] for path in in_primary(operation.model, mirror.layout, mirror.wire)}
     ends = {entry.name: mirror.truth.values[entry.name] for entry in type_.references if entry.name in held}

@@ -114,7 +114,7 @@ def table_of(model: Model, name: str) -> Table:
 
 def entity_of(model: Model, table: Table, item: Item | None) -> Entity | None:
     """Take an item of a table as one of its type; None for what fits none: receipts, earlier versions, strangers."""
-    if item is None:
+    if item is None or is_ours(item, table):
         return None
     for type_ in model.items.values():
         for layout in type_.layouts:

@@ -10,7 +10,7 @@ from typing import Any
 
 from graph.entity import Entity
 from graph.errors import InputPath, KeyValueError, TooLarge, WriteError
-from graph.model import Field, FieldKind, Inward, ItemType, Layout, Model, Moment
+from graph.model import Field, FieldKind, ItemType, Layout, Model, Moment
 from graph.requests import Item, ItemKey
 from graph.tasks import together
 from graph.transaction import MOST_ACTIONS, Guard, Rule, shown
@@ -18,13 +18,23 @@ from graph.updates import Update, plus
 from graph.writes.blobs import store_blobs
 from graph.writes.counters import counters_of
 from graph.writes.defaults import moment
-from graph.writes.draft import Draft, behind, behind_keys, keys_made_of, paths_of, ref_text, refuse_unfit
+from graph.writes.dependents import refuse_unkeyable, taken_along
+from graph.writes.draft import (
+    Draft,
+    behind,
+    behind_keys,
+    keys_made_of,
+    paths_of,
+    ref_text,
+    refuse_unfit,
+    written_layouts,
+)
 from graph.writes.guards import LOCK, absent, present, unchanged
 from graph.writes.history import keep_version
 from graph.writes.inward import linked
 from graph.writes.names import refuse_taken
 from graph.writes.naming import by_name, may_have_another_key
-from graph.writes.stored import copied_fields, is_stored
+from graph.writes.stored import is_stored
 from graph.writes.writing import Conditions, Writing
 
 
@@ -61,6 +71,7 @@ async def update(writing: Writing, named: Entity, patch: Patch, asked: Condition
     key = named.key
     patch = replace(patch, put=await store_blobs(writing.operation, named.type, patch.put, key or named.paths))
     is_plain_ = is_plain(writing.model, named.type, patch)
+    refuse_unkeyable(writing.model, named.type, patch.put)
     if key is not None and is_plain_ and not writing.must_decide(named.type, asked):
         return _update_plainly(writing, named, key, patch, asked, at)
     before = await writing.read(named, at)
@@ -88,9 +99,9 @@ def is_plain(model: Model, type_: ItemType, patch: Patch) -> bool:
         lists
         or type_.history
         or any(type_.fields[name].kind is FieldKind.REFERENCE for name in names)
-        or any(layout.mirror or any(keys_made_of(layout, names)) for layout in type_.layouts)
+        or any(layout.mirror or any(keys_made_of(layout, names)) for layout in written_layouts(model, type_))
         or any(counter.summed in names for counter in counters_of(model, type_))
-        or any(True for _ in _dependents(model, type_, names))
+        or any(True for _ in taken_along(model, type_, names))
     )
 
 
@@ -144,6 +155,7 @@ async def change(
         values[type_.version] = (old.values.get(type_.version) or 0) + 1
     after = old.changed(values)
     refuse_unfit(after)
+    refuse_unkeyable(writing.model, type_, values)
     naming = {variable.path[0] for variable in type_.ref.variables} if type_.ref is not None else set()
     if may_have_another_key(writing.model, type_) and not naming.isdisjoint(values):
         await refuse_taken(writing, by_name(after), at)
@@ -209,7 +221,7 @@ async def rewrite(
     for draft in (old, after):
         await writing.complete(draft, behind_keys(writing.model, draft), at)
     first: Item = {}
-    for layout, target in zip_longest(old.layouts, after.layouts):
+    for layout, target in zip_longest(old.written_layouts, after.written_layouts):
         if layout is None or target is None:
             raise KeyValueError(f"no item of {before.type.name} has these ends: name nodes of other types")
         if target.mirror:
@@ -301,7 +313,7 @@ async def _rewrite_mirror(
 async def _rewrite_dependents(
     writing: Writing, before: Entity, after: Draft, changed: Collection[str], at: InputPath
 ) -> None:
-    dependents, key = list(_dependents(writing.model, before.type, changed)), writing.key(before)
+    dependents, key = list(taken_along(writing.model, before.type, changed)), writing.key(before)
     if not dependents:
         return
     await take_lock(writing, before, key, at)
@@ -333,21 +345,3 @@ async def take_lock(writing: Writing, node: Entity, key: ItemKey, at: InputPath)
         change.guards.append(guard)
     else:
         writing.transaction.update(key, Update(remove=frozenset((LOCK,))), [guard], at)
-
-
-def _dependents(model: Model, type_: ItemType, changed: Collection[str]) -> Iterator[Inward]:
-    """List the references to nodes of a type whose items hold something made of these fields."""
-    for inward in model.inward.get(type_.name, ()):
-        item = model.items[inward.item_type]
-        entry = item.fields[inward.field]
-        named_by = {variable.path[0] for variable in entry.refs[type_.name].variables}
-        is_named_anew = is_stored(model, item, entry) and not named_by.isdisjoint(changed)
-        if is_named_anew or any(_is_made_of(model, one, inward.field, type_, changed) for one in item.layouts):
-            yield inward
-
-
-def _is_made_of(model: Model, layout: Layout, name: str, node: ItemType, changed: Collection[str]) -> bool:
-    if layout.copy == name and any(entry.name in changed for entry in copied_fields(model, layout, node)):
-        return True
-    paths = [variable.path for template in layout.templates.values() for variable in template.variables]
-    return any(path[0] == name and len(path) > 1 and path[1] in changed for path in paths)

@@ -107,7 +107,7 @@ async def _draft(writing: Writing, new: NewItem) -> Draft:
 
 async def _put(writing: Writing, draft: Draft, at: InputPath, rule: Rule = Rule.ABSENT) -> None:
     """Put the items of a draft, check the nodes that it names, and have it counted."""
-    for layout in draft.layouts:
+    for layout in draft.written_layouts:
         key = draft.key(layout)
         guards = [] if layout.mirror else [absent(draft.type, key, writing.operation.now, at, rule)]
         writing.transaction.put(key, draft.item(layout), guards, at)

@@ -12,7 +12,7 @@ from graph.requests import ItemKey
 from graph.tasks import together
 from graph.transaction import Guard, Rule
 from graph.writes.counters import counters_of
-from graph.writes.draft import Draft, behind_keys
+from graph.writes.draft import Draft, behind_keys, written_layouts
 from graph.writes.guards import name_of, present, unchanged
 from graph.writes.history import drop_versions, version_count
 from graph.writes.inward import linked
@@ -97,7 +97,7 @@ async def _drop(writing: Writing, draft: Draft, numbers: range, at: InputPath) -
 
 def _weight(model: Model, items: list[tuple[Entity, list[Guard]]]) -> int:
     """Count the items that a transaction touches at most: those that go, their mirrors, and what counts them."""
-    mirrors = sum(len({layout.mirror for layout in item.type.layouts}) for item, _ in items)
+    mirrors = sum(len({layout.mirror for layout in written_layouts(model, item.type)}) for item, _ in items)
     mirrors += sum(min(version_count(Draft.of(item)), FEW_VERSIONS) for item, _ in items)
     return mirrors + sum(len(list(counters_of(model, item.type))) for item, _ in items)
 
@@ -160,7 +160,7 @@ async def remove(writing: Writing, before: Entity, guards: list[Guard], at: Inpu
     await writing.complete(old, behind_keys(writing.model, old), at)
     summed = [counter.summed for counter in counters_of(writing.model, before.type) if counter.summed]
     attributes = [before.type.fields[name].attribute for name in summed]
-    for layout in old.layouts:
+    for layout in old.written_layouts:
         if layout.mirror:
             writing.transaction.delete(old.key(layout), (), at)
         else:

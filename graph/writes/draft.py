@@ -78,6 +78,12 @@ class Draft:
             if all(_type_name(self.values.get(name)) == member for name, member in layout.ends.items())
         )
 
+    @property
+    def written_layouts(self) -> tuple[Layout, ...]:
+        """List those of its layouts whose items a mutation writes by itself."""
+        written = written_layouts(self.model, self.type)
+        return tuple(layout for layout in self.layouts if layout in written)
+
     def key(self, layout: Layout | None = None) -> ItemKey:
         """Make the table and primary key of the item in a layout, by default its first. Raises KeyValueError."""
         layout = layout or self.layouts[0]
@@ -188,10 +194,19 @@ Wanted = dict[str, set[Path]]
 """What must be known of the nodes that an item names: the paths below each of its references."""
 
 
-def behind(model: Model, draft: Draft, changed: Collection[str]) -> Wanted:
-    """List what the items hold of the nodes that they name, as far as it is made of some fields."""
+def written_layouts(model: Model, type_: ItemType) -> tuple[Layout, ...]:
+    """List the layouts whose items a mutation writes by itself; mirrors may follow by the stream."""
+    is_followed = model.is_followed(type_)
+    return tuple(layout for layout in type_.layouts if not (layout.mirror and is_followed))
+
+
+def behind(model: Model, draft: Draft, changed: Collection[str], layouts: Collection[Layout] | None = None) -> Wanted:
+    """List what the items hold of the nodes that they name, as far as it is made of some fields.
+
+    They are those that a mutation writes, unless other layouts are given.
+    """
     found: Wanted = {}
-    for layout in draft.layouts:
+    for layout in draft.written_layouts if layouts is None else layouts:
         _collect(found, layout, keys_made_of(layout, changed))
         if layout.copy is not None and layout.copy in changed:
             node = draft.values.get(layout.copy)
@@ -204,7 +219,7 @@ def behind(model: Model, draft: Draft, changed: Collection[str]) -> Wanted:
 def behind_keys(model: Model, draft: Draft) -> Wanted:
     """List what the primary keys of the items hold of the nodes that they name."""
     found: Wanted = {}
-    for layout in draft.layouts:
+    for layout in draft.written_layouts:
         _collect(found, layout, model.tables[layout.table].key_attributes)
     return found
 

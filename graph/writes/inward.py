@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graph.bounds import Bound
+from graph.cursor import read_cursor, write_cursor
 from graph.entity import UNKNOWN, Entity
 from graph.errors import TooLarge, WriteError
 from graph.expressions import Present
@@ -12,10 +13,11 @@ from graph.keys import Path
 from graph.loaders import Operation
 from graph.lookups import load
 from graph.merge import MergeSource
-from graph.model import FieldKind, Inward, ItemType, Model
+from graph.model import FieldKind, Index, Inward, ItemType, Model
 from graph.paging import Window, read_page
 from graph.partition import RangeSource
 from graph.planner import plan
+from graph.requests import ItemKey
 from graph.sources import Sieve
 from graph.transaction import Guard, Rule
 from graph.writes.draft import Draft, ref_text
@@ -31,17 +33,13 @@ async def linked(
     Cost:   one Query for each range of the index that serves; where that is a global one, BatchGetItems for the items.
     Raises: WriteError when no index finds them; TooLarge when there are more, unless the list may be cut short.
     """
-    found = plan(inward.accesses, _bounds(operation.model, inward, node)) if inward.accesses else None
-    if found is None:
-        raise _not_found(operation.model, inward, node)
-    place = f"{inward.item_type}.{inward.field}"
-    sources = [RangeSource(operation, one, place, Sieve()) for one in found.ranges]
+    index, source = _naming(operation, inward, node)
     items: list[Entity] = []
     after = None
     while True:
-        page = await read_page(MergeSource(sources), Window(most, after=after), budget=most + 1)
+        page = await read_page(source, Window(most, after=after), budget=most + 1)
         entities = [entry.entity for entry in page.entries]
-        if found.index.name is not None or any(one.layout and one.layout.mirror for one in entities):
+        if index.name is not None or any(one.layout and one.layout.mirror for one in entities):
             entities = await _loaded(operation, entities)
         # A partition may hold what names others like it, and all of a page may be those.
         items += [one for one in entities if _names(one, inward, node)]
@@ -54,6 +52,36 @@ async def linked(
             "no more along: delete or change some of them first"
         )
     return items[:most]
+
+
+async def linked_keys(
+    operation: Operation, inward: Inward, node: Entity, most: int, after: str | None = None
+) -> tuple[list[ItemKey], str | None]:
+    """List where items lie that name a node by one of their fields, as an index shows them, and where to go on.
+
+    Others like them may be among these, and where an index finds mirrors it is these. Where to go on is a text, and
+    None at the end.
+
+    Cost:   one Query for each range of the index that serves.
+    Raises: WriteError when no index finds them; CursorError; ItemError when the node does not say what names it.
+    """
+    _, source = _naming(operation, inward, node)
+    place = f"{inward.item_type}.{inward.field}"
+    position = None if after is None else read_cursor(after, place, "after")
+    if position is not None:
+        source.check(position)
+    page = await read_page(source, Window(most, after=position), budget=most + 1)
+    keys = [key for entry in page.entries if (key := entry.entity.key) is not None]
+    return keys, write_cursor(page.end, place) if page.has_next and page.end is not None else None
+
+
+def _naming(operation: Operation, inward: Inward, node: Entity) -> tuple[Index, MergeSource]:
+    """Give the list of the items that name a node, and the index that serves it. Raises WriteError."""
+    found = plan(inward.accesses, _bounds(operation.model, inward, node)) if inward.accesses else None
+    if found is None:
+        raise _not_found(operation.model, inward, node)
+    place = f"{inward.item_type}.{inward.field}"
+    return found.index, MergeSource([RangeSource(operation, one, place, Sieve()) for one in found.ranges])
 
 
 async def _loaded(operation: Operation, found: list[Entity]) -> list[Entity]:
@@ -99,13 +127,15 @@ def _names(item: Entity, inward: Inward, node: Entity) -> bool:
 
 
 def _bounds(model: Model, inward: Inward, node: Entity) -> dict[Path, Bound]:
+    is_followed = model.is_followed(node.type)
     paths = {
         variable.path
         for access in inward.accesses
         for layout in access.layouts
         for template in layout.templates.values()
         for variable in template.variables
-        if variable.path[0] == inward.field
+        # What else keys hold of a node may be behind, where it follows by the stream.
+        if variable.path[0] == inward.field and (not is_followed or variable.path[1:] in node.type.named_by)
     }
     values: dict[Path, Any] = {path: node.at(path[1:]) for path in paths if len(path) > 1}
     return {path: Bound(values=(value,)) for path, value in values.items() if value not in (None, UNKNOWN)}

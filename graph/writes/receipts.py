@@ -13,18 +13,16 @@ from decimal import Decimal
 from graph.entity import Entity, read_entity
 from graph.errors import InputError, KeyReused, NotFound
 from graph.expressions import AnyOf, Compare, Not, Present
-from graph.keys import OURS
 from graph.loaders import Operation
 from graph.lookups import by_keys
-from graph.model import ItemType, Model, Table
-from graph.ours import RECEIPT, place
+from graph.model import ItemType, Model
+from graph.ours import EXPIRES, RECEIPT, expiring, place
 from graph.requests import ItemKey, key_attribute, key_value
 from graph.scalars import AttributeValue
 from graph.sizes import item_bytes
 from graph.transaction import Guard, Rule, Transaction
 from graph.writes.guards import name_of
 
-EXPIRES = f"{OURS}expires"
 KEPT_SECS = 24 * 60 * 60
 MOST_ANSWER_BYTES = 200 * 1024
 
@@ -71,11 +69,8 @@ def add(transaction: Transaction, operation: Operation, receipt: Receipt, result
     }
     if result.holds is None and item_bytes(result.wire) <= MOST_ANSWER_BYTES:
         content["answer"] = {"M": dict(result.wire)}
-    expires = {"N": str(operation.now + KEPT_SECS)}
     item: dict[str, AttributeValue] = {name: key_attribute(value) for name, value in key[1]}
-    item |= {RECEIPT: {"M": content}, EXPIRES: expires}
-    if (expiry := _expiry(model, model.tables[key[0]])) is not None:
-        item[expiry] = expires
+    item |= {RECEIPT: {"M": content}, **expiring(model, model.tables[key[0]], operation.now + KEPT_SECS)}
     gone = AnyOf((Not(Present(EXPIRES)), Compare(EXPIRES, "<=", ("N", str(operation.now)))))
     transaction.put(key, item, [Guard(Rule.UNDONE, gone, "the receipt")])
 
@@ -87,11 +82,6 @@ def where(model: Model, receipt: Receipt) -> ItemKey:
     if table is None:
         raise InputError("idempotency keys need a table that is there at all times: this model has time series alone")
     return place(model, table, f"receipt#{_hash(receipt.key)}")
-
-
-def _expiry(model: Model, table: Table) -> str | None:
-    names = (item.expiry for item in model.items.values() if item.layouts and item.layouts[0].table == table.name)
-    return next((name for name in names if name is not None), None)
 
 
 def _hash(text: str) -> str:

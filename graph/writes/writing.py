@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -15,7 +15,7 @@ from graph.filters import NO_FILTER, Filter, holds, paths, push_down
 from graph.keys import Path
 from graph.loaders import Operation
 from graph.lookups import by_keys
-from graph.model import Field, FieldKind, ItemType
+from graph.model import Field, FieldKind, ItemType, Layout
 from graph.requests import ItemKey
 from graph.transaction import Guard, Rule, Transaction, shown
 from graph.updates import plus
@@ -125,8 +125,13 @@ class Writing:
 
     # --- what is checked ---
 
-    async def check_node(self, draft: Draft, entry: Field, at: InputPath) -> None:
-        """Ask that a node that an item names is there, free to be linked, and what was copied of it unchanged."""
+    async def check_node(
+        self, draft: Draft, entry: Field, at: InputPath, layouts: Collection[Layout] | None = None
+    ) -> None:
+        """Ask that a node that an item names is there, free to be linked, and what was copied of it unchanged.
+
+        Copied are the fields that a mutation writes into items, unless other layouts are given.
+        """
         node = draft.values.get(entry.name)
         if not isinstance(node, (Draft, Entity)) or node.type.virtual:
             return
@@ -136,7 +141,7 @@ class Writing:
         # A node that the transaction itself writes is named as it will be.
         rests_on = frozenset() if isinstance(node, Draft) else frozenset((LOCK,))
         if isinstance(node, Entity) and node.holds is None:
-            used = {path[0] for path in behind(self.model, draft, draft.type.fields).get(entry.name, ())}
+            used = {path[0] for path in behind(self.model, draft, draft.type.fields, layouts).get(entry.name, ())}
             fields = [node.type.fields[name] for name in used]
             stored = {entry.attribute for entry in fields if is_stored(self.model, node.type, entry)}
             guards += unchanged(node, key, stored, at)

@@ -188,7 +188,7 @@ class Compiler:
             case Reference(reference):
                 return ReferenceRead(self._model, reference, self._needs(details))
             case ToOne(relationship):
-                return ToOneRead(relationship, self._needs(details))
+                return ToOneRead(relationship, self._needs(details), arguments)
             case ToMany(relationship):
                 return to_many_read(relationship, arguments, self._wanted(definition, details, relationship))
             case meanings.Find(find):

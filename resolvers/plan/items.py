@@ -27,7 +27,9 @@ from graph.requests import Item
 from graph.rows import Rows
 from graph.shapes import named_key
 from graph.ways import Way, Ways
+from resolvers.connection import is_fresh
 from resolvers.node import write_ids
+from resolvers.plan.arguments import Arguments
 from resolvers.plan.failures import Step
 from resolvers.plan.objects import Items, below
 from resolvers.plan.run import Leaf, Run
@@ -142,8 +144,9 @@ def _reference(rows: Rows, number: int, field: Field) -> Outcome:
 class ToOneRead:
     """Reads the nodes behind a to-one relationship: those that the way here has shown, the others level by level."""
 
-    def __init__(self, relationship: Relationship, needs: Needs) -> None:
+    def __init__(self, relationship: Relationship, needs: Needs, arguments: Arguments) -> None:
         self._relationship = relationship
+        self._arguments = arguments
         self._needs = needs
         self._ways = Ways(relationship)
         self._named: dict[int, Named] = {}
@@ -151,12 +154,14 @@ class ToOneRead:
     async def __call__(self, run: Run, batch: Items) -> Found:
         """Read the nodes of a batch."""
         operation, rows = run.operation, batch.rows
+        follow = self._follow(operation, rows, fresh=is_fresh(self._arguments.of(run)))
         if operation.inverses and (known := self._known(operation, rows)):
-            return await self._among_known(run, rows, known), None
+            return await self._among_known(run, rows, known, follow), None
         way = self._ways.of(operation, rows)
         partitions = None if way is None else way.partitions([wire for wire in rows.wires if wire])
         if way is None or way.end is None or partitions is None:
-            return await self._one_by_one(operation, rows, range(len(rows))), None
+            outcomes = await one_by_one(operation, range(len(rows)), follow)
+            return [outcomes[number] for number in range(len(rows))], None
         most = operation.limits.read_budget
         starts_ = await starts(operation, way, partitions, want=1, keep=1, most=most)
         numbers = [number for number, wire in enumerate(rows.wires) if wire]
@@ -164,19 +169,13 @@ class ToOneRead:
         spelt = {number: item for number, start in begun.items() if (item := _spelt(start)) is not None}
         found: list[Outcome] = [_ending(begun.get(number)) for number in range(len(rows))]
         rest = [number for number, one in enumerate(found) if one is Ellipsis and number not in spelt]
-        nodes, outcomes = await with_rest(
-            operation, self._nodes(operation, way, list(spelt.values())), rest, self._follow(operation, rows)
-        )
+        nodes, outcomes = await with_rest(operation, self._nodes(operation, way, list(spelt.values())), rest, follow)
         for number, node in (*zip(spelt, nodes, strict=True), *outcomes.items()):
             found[number] = node
         return found, way.end.layout
 
-    def _follow(self, operation: Operation, rows: Rows) -> Follow:
-        return lambda number: reads.one(operation, self._relationship, rows.entity(number), self._needs)
-
-    async def _one_by_one(self, operation: Operation, rows: Rows, numbers: Sequence[int]) -> list[Outcome]:
-        outcomes = await one_by_one(operation, numbers, self._follow(operation, rows))
-        return [outcomes[number] for number in numbers]
+    def _follow(self, operation: Operation, rows: Rows, *, fresh: bool) -> Follow:
+        return lambda number: reads.one(operation, self._relationship, rows.entity(number), self._needs, fresh=fresh)
 
     def _known(self, operation: Operation, rows: Rows) -> dict[int, Entity]:
         """Give the nodes that the way here has shown, by the number of their row."""
@@ -189,10 +188,12 @@ class ToOneRead:
                 known[number] = node
         return known
 
-    async def _among_known(self, run: Run, rows: Rows, known: dict[int, Entity]) -> list[Outcome]:
+    async def _among_known(self, run: Run, rows: Rows, known: dict[int, Entity], follow: Follow) -> list[Outcome]:
         rest = [number for number in range(len(rows)) if number not in known]
-        load = load_each(run.operation, list(known.values()), self._needs)
-        nodes, outcomes = await with_rest(run.operation, load, rest, self._follow(run.operation, rows))
+        fresh = is_fresh(self._arguments.of(run))
+        nodes_known = [node.without_copy() if fresh else node for node in known.values()]
+        load = load_each(run.operation, nodes_known, self._needs)
+        nodes, outcomes = await with_rest(run.operation, load, rest, follow)
         found = dict(zip(known, nodes, strict=True)) | outcomes
         return [found[number] for number in range(len(rows))]
 

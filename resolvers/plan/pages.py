@@ -21,7 +21,7 @@ from graph.reads import Asked
 from graph.records import are_items
 from graph.rows import Rows
 from graph.ways import Way, Ways
-from resolvers.connection import is_descending, page_arguments, plain
+from resolvers.connection import is_descending, is_fresh, page_arguments, plain
 from resolvers.filters import read_arguments, read_where
 from resolvers.plan.arguments import Arguments
 from resolvers.plan.companions import Companions
@@ -45,7 +45,7 @@ class Wanted:
     is_constant: bool
     """The operation has no variables, so that every run asks for the same."""
 
-    def of(self, run: Run, where: Filter, *, descending: bool, in_all: bool = False) -> Asked:
+    def of(self, run: Run, where: Filter, *, descending: bool, fresh: bool, in_all: bool = False) -> Asked:
         """Say what a run asks for; it does not keep the run."""
         limits, variables, companions = run.operation.limits, run.variables, self.companions
         return replace(
@@ -54,6 +54,7 @@ class Wanted:
             descending=descending,
             companions=lambda name: companions(name).of(limits, variables),
             in_all=in_all,
+            fresh=fresh,
         )
 
 
@@ -69,7 +70,8 @@ def find_read(find: Find, arguments: Arguments, wanted: Wanted) -> Read:
             )
         )
         descending = is_descending(given, default=find.descending)
-        asked = wanted.of(run, where, descending=descending, in_all=plain(given.get("match")) == "ALL")
+        in_all = plain(given.get("match")) == "ALL"
+        asked = wanted.of(run, where, descending=descending, fresh=is_fresh(given), in_all=in_all)
         return [await reads.connection(run.operation, find, None, page_arguments(given), asked)], None
 
     return read
@@ -87,7 +89,7 @@ def to_many_read(relationship: Relationship, arguments: Arguments, wanted: Wante
         if prepared is None:
             given = arguments.of(run)
             where = read_where(run.operation.model, relationship.item_types[0], given.get("where"))
-            asked = wanted.of(run, where, descending=is_descending(given, default=False))
+            asked = wanted.of(run, where, descending=is_descending(given, default=False), fresh=is_fresh(given))
             prepared = run.prepared[id(reader)] = page_arguments(given), asked
             if wanted.is_constant:
                 constant.append(prepared)

@@ -8,6 +8,7 @@ from graph.model import Model, ObjectType
 from resolvers.sdl.arguments import Arguments
 from resolvers.sdl.blobs import Blobs
 from resolvers.sdl.checks import Checks
+from resolvers.sdl.copies import check_copies
 from resolvers.sdl.declarations import Declarations, declare
 from resolvers.sdl.document import read_document
 from resolvers.sdl.fields import Fields
@@ -92,7 +93,7 @@ def _build(declared: Declarations, report: Report, table: str | None) -> Model:
     lookups = Lookups(declared, tables, items, report).all()
     rivals = Rivals(declared, tables, items, report).all()
     check_names(declared, report)
-    return Model(
+    model = Model(
         tables={entry.name: entry for entry in tables.by_name.values()},
         items=items,
         objects=objects,
@@ -105,3 +106,5 @@ def _build(declared: Declarations, report: Report, table: str | None) -> Model:
         rivals=rivals,
         inward=inward(items, tables),
     )
+    check_copies(declared, model, report)
+    return model

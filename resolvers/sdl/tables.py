@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from graph.model import Index, Projection, Table
+from graph.model import CopyMode, Index, Projection, Table
 from graph.periods import FORMATS, Period
 from resolvers.sdl.declarations import Declarations, Directive
 from resolvers.sdl.report import Report, listed, near
@@ -62,7 +62,7 @@ def read_tables(declared: Declarations, report: Report, rename: str | None) -> T
         period = _period(use, stored, report)
         primary = Index(stored, None, _names(use, "partitionKey"), _names(use, "sortKey"), period=period)
         found = tuple(replace(index, table=stored, period=period) for _, index in indexes[name])
-        made[name] = Table(stored, primary, found, use.get("type"))
+        made[name] = Table(stored, primary, found, use.get("type"), CopyMode[use.get("copies")])
         _check_table(use, made[name], report)
         _check_indexes(indexes[name], made[name], report)
     cases = {name: use.get("attributeCase") for name, use in uses.items()}

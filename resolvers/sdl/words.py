@@ -12,6 +12,9 @@ enum AttributeCase { AS_WRITTEN PASCAL SNAKE }
 
 enum SortOrder { ASC DESC }
 
+"""Whether mirrors, copies and the keys made of them are written together with an item, or follow by the stream."""
+enum CopyMode { TRANSACTION STREAM }
+
 """The time of an item's creation, or of every write of it."""
 enum Moment { CREATE WRITE }
 
@@ -22,6 +25,7 @@ directive @table(
   sortKey: String
   type: String
   attributeCase: AttributeCase! = AS_WRITTEN
+  copies: CopyMode! = TRANSACTION
 ) repeatable on SCHEMA
 
 """
@@ -128,7 +132,7 @@ RESERVED_TYPES = {
     **dict.fromkeys(SCALAR_NAMES, "a scalar"),
 }
 
-PAGING_ARGUMENTS = ("first", "after", "last", "before", "where", "order", "match")
+PAGING_ARGUMENTS = ("first", "after", "last", "before", "where", "order", "match", "fresh")
 
 RESOLVER_ARGUMENTS = ("info", "_source")
 """What Strawberry hands to every resolver by name."""
