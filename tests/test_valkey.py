@@ -21,6 +21,7 @@ from resolvers.operation import Events, Request, Response
 from resolvers.schema import Api
 from resolvers.sdl import compile_model
 from server import valkey
+from server.demo import turn_on_stream
 from server.following import Following
 from server.settings import Settings
 from server.valkey import Broker
@@ -260,6 +261,7 @@ async def test_one_process_reads_the_streams_for_the_subscribers_of_all(
     engine: str, serve: Serve, server: Server
 ) -> None:
     fleet = await serve(SDL)
+    await turn_on_stream(fleet.graph, fleet.table)
     settings = Settings(stream_poll_ms=20, broker=server.url)
     subscription = Request("subscription($after: String) { shipChanged(after: $after) { id cursor } }")
     async with (
