@@ -13,7 +13,10 @@ STREAM = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
 
 def create_table(model: Model, table: Table, name: str | None = None) -> CreateTable:
-    """Build the request that makes a table of the model with its indexes; `name` is one of a time series' tables."""
+    """Build the request that makes a table of the model with its indexes; `name` is one of a time series' tables.
+
+    It has a stream where copies follow by it.
+    """
     names = key_names(table)
     definition: dict[str, Any] = {
         "TableName": name or table.name,
@@ -26,6 +29,8 @@ def create_table(model: Model, table: Table, name: str | None = None) -> CreateT
     for kind, local in (("GlobalSecondaryIndexes", False), ("LocalSecondaryIndexes", True)):
         if indexes := [index for index in table.indexes if index.local is local]:
             definition[kind] = [index_definition(table, index) for index in indexes]
+    if table.copies is CopyMode.STREAM:
+        definition["StreamSpecification"] = STREAM
     return CreateTable(name or table.name, definition)
 
 

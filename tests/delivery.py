@@ -36,6 +36,7 @@ from graph.loaders import Graph
 from graph.requests import PutItems
 from graph.tables import create_table
 from resolvers.sdl import compile_model
+from server.demo import turn_on_stream
 from server.engine import Engine
 from tests.conftest import BANANAS
 from tests.run_ui import free_port
@@ -235,6 +236,7 @@ async def _make(endpoint_url: str) -> None:
     items = [{"objectId": {"S": key}, "relatedObjectId": {"S": key}, "Operator": {"S": "-1"}} for key in keys]
     for begin in range(0, ITEMS, 25):
         await graph.send(PutItems(table.name, tuple(items[begin : begin + 25])))
+    await turn_on_stream(graph, table.name)
     transport.close()
 
 
