@@ -42,7 +42,6 @@ def test_table_is_made_with_the_keys_and_indexes_of_the_model(model: Model) -> N
     assert request.parameters() == {
         "TableName": "fleet",
         "BillingMode": "PAY_PER_REQUEST",
-        "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
         "AttributeDefinitions": [
             {"AttributeName": "PK", "AttributeType": "S"},
             {"AttributeName": "SK", "AttributeType": "S"},
@@ -77,6 +76,14 @@ def test_table_is_made_with_the_keys_and_indexes_of_the_model(model: Model) -> N
             },
         ],
     }
+
+
+def test_table_whose_copies_follow_by_the_stream_is_made_with_one() -> None:
+    model = compile_model(SDL.replace('@table(name: "fleet"', '@table(copies: STREAM, name: "fleet"'))
+
+    stream = create_table(model, model.tables["fleet"]).parameters()["StreamSpecification"]
+
+    assert stream == {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
 
 def test_table_without_indexes_names_none() -> None:
