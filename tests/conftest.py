@@ -8,7 +8,7 @@ import os
 import re
 import runpy
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,9 +21,10 @@ from graph.boto import Service
 from graph.client import Client, Transport
 from graph.client import Response as WireResponse
 from graph.loaders import Graph, Limits
+from graph.model import CopyMode
 from graph.requests import Item
 from graph.search.index import SearchIndex
-from graph.tables import create_table
+from graph.tables import STREAM, create_table
 from resolvers.operation import Request
 from resolvers.schema import Api
 from resolvers.sdl import compile_model
@@ -148,7 +149,11 @@ def serve(transport: Transport) -> Serve:
         if table is None:
             for made in model.tables.values():
                 if made.period is None:
-                    await graph.send(create_table(model, made))
+                    request = create_table(model, made)
+                    if search is not None or made.copies is CopyMode.STREAM:
+                        # What follows by the stream needs it; all others are written faster without.
+                        request = replace(request, definition={**request.definition, "StreamSpecification": STREAM})
+                    await graph.send(request)
         served = Served(Api(graph), graph, next(iter(model.tables)), sent)
         await served.put(items)
         sent.clear()
