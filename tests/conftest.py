@@ -21,7 +21,6 @@ from graph.boto import Service
 from graph.client import Client, Transport
 from graph.client import Response as WireResponse
 from graph.loaders import Graph, Limits
-from graph.model import CopyMode
 from graph.requests import Item
 from graph.search.index import SearchIndex
 from graph.tables import STREAM, create_table
@@ -150,8 +149,8 @@ def serve(transport: Transport) -> Serve:
             for made in model.tables.values():
                 if made.period is None:
                     request = create_table(model, made)
-                    if search is not None or made.copies is CopyMode.STREAM:
-                        # What follows by the stream needs it; all others are written faster without.
+                    if search is not None:
+                        # The index follows by the stream; all other tables are written faster without one.
                         request = replace(request, definition={**request.definition, "StreamSpecification": STREAM})
                     await graph.send(request)
         served = Served(Api(graph), graph, next(iter(model.tables)), sent)
