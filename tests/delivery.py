@@ -45,7 +45,7 @@ from tests.valkey_server import Server
 
 SERVERS = 3
 ITEMS = 40
-WRITERS = 8
+WRITERS = 20
 """Each writes items of its own, one after the other."""
 SUBSCRIPTION = (
     "subscription($after: String) { containerChanged(after: $after) { kind cursor node { number operator } } }"
@@ -160,9 +160,9 @@ def _codes(message: dict[str, Any]) -> str:
 
 async def write(run: Run, writer: int, processes: list[Process], numbers: Iterator[int], pause_secs: float) -> None:
     """Write items of its own, each until it is acknowledged, with one key however often it is sent."""
+    due = time.monotonic()
     async with httpx.AsyncClient(timeout=5) as http:
         for item in itertools.cycle(range(writer, ITEMS, WRITERS)):
-            began = time.monotonic()
             if run.is_over:
                 return
             number = next(numbers)
@@ -181,7 +181,9 @@ async def write(run: Run, writer: int, processes: list[Process], numbers: Iterat
                     break
                 run.tally[errors[0]["extensions"]["code"]] += 1
             run.acknowledged[number] = time.monotonic()
-            await asyncio.sleep(max(0.0, began + pause_secs - time.monotonic()))
+            # Who was held up makes up for it.
+            due += pause_secs
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
 
 
 async def reading(processes: list[Process]) -> Process:
