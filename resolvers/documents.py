@@ -20,6 +20,7 @@ from graphql.execution.values import VariableValues
 from graph.model import Model
 from resolvers.plan.document import Collector, Fields, Surveyed, survey
 from resolvers.plan.plan import Plan
+from resolvers.stale import CopiesShown
 
 DOCUMENTS_CACHED = 1000
 PLANS_CACHED = 16
@@ -29,12 +30,14 @@ PLANS_CACHED = 16
 class Prepared:
     """One operation of a document, with its plans."""
 
-    def __init__(self, surveyed: Surveyed) -> None:
+    def __init__(self, surveyed: Surveyed, *, shows_copies: bool) -> None:
         self.document = surveyed.document
         self.definition = surveyed.definition
         self.is_incremental = surveyed.is_incremental
         self.is_plain = surveyed.is_plain
         """Whether plans serve it."""
+        self.shows_copies = shows_copies
+        """Whether its answers may show copies that are behind."""
         self._surveyed = surveyed
         self._plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
 
@@ -58,8 +61,9 @@ class Prepared:
 class Documents:
     """The documents that were asked for last, each as what it prepares, or as what is wrong with it."""
 
-    def __init__(self, schema: GraphQLSchema, rules: Collection[type[ASTValidationRule]]) -> None:
+    def __init__(self, schema: GraphQLSchema, model: Model, rules: Collection[type[ASTValidationRule]]) -> None:
         self._schema = schema
+        self._copies_shown = CopiesShown(schema, model)
         self._rules = rules
         self._documents: OrderedDict[str, DocumentNode | list[GraphQLError]] = OrderedDict()
         self._prepared: dict[str, dict[str | None, Prepared]] = {}
@@ -76,7 +80,8 @@ class Documents:
         definition = choose(document, operation_name)
         if isinstance(definition, GraphQLError):
             return [definition]
-        prepared = Prepared(survey(document, definition))
+        shows_copies = self._copies_shown.by(document, definition)
+        prepared = Prepared(survey(document, definition), shows_copies=shows_copies)
         self._prepared.setdefault(query, {})[operation_name] = prepared
         return prepared
 

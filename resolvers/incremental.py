@@ -19,10 +19,13 @@ from graphql.execution.types import (
 from graph.loaders import Operation
 from resolvers.documents import Prepared
 from resolvers.operation import Request, Response
-from resolvers.responses import format_error, respond, tell_skipped
+from resolvers.responses import add_extensions, format_error, respond, tell_skipped
+from resolvers.stale import Stale
 
 
-async def execute(schema: GraphQLSchema, prepared: Prepared, request: Request, operation: Operation) -> Response:
+async def execute(
+    schema: GraphQLSchema, prepared: Prepared, request: Request, operation: Operation, stale: Stale | None
+) -> Response:
     """Execute an operation as far as its first payload; the operation is closed behind its last one.
 
     Source: graphql-core, experimental_execute_incrementally.
@@ -43,10 +46,10 @@ async def execute(schema: GraphQLSchema, prepared: Prepared, request: Request, o
             result = await result
         if isinstance(result, ExperimentalIncrementalExecutionResults):
             is_begun = True
-            rest = Rest(result.subsequent_results, operation, cost=request.cost)
+            rest = Rest(result.subsequent_results, operation, stale, cost=request.cost)
             return Response(_initial(result.initial_result), "executed", rest)
         assert isinstance(result, ExecutionResult)
-        return respond(result, operation, cost=request.cost)
+        return respond(result, operation, stale, cost=request.cost)
     finally:
         if not is_begun:
             await operation.close()
@@ -59,10 +62,16 @@ class Rest:
     """
 
     def __init__(
-        self, payloads: AsyncGenerator[SubsequentIncrementalExecutionResult, None], operation: Operation, *, cost: bool
+        self,
+        payloads: AsyncGenerator[SubsequentIncrementalExecutionResult, None],
+        operation: Operation,
+        stale: Stale | None,
+        *,
+        cost: bool,
     ) -> None:
         self._payloads = payloads
         self._operation = operation
+        self._stale = stale
         self._cost = cost
         self._is_begun = False
 
@@ -79,8 +88,7 @@ class Rest:
         body = _subsequent(payload)
         if not payload.has_next:
             tell_skipped(self._operation)
-            if self._cost:
-                body["extensions"] = {"cost": self._operation.meter.cost()}
+            add_extensions(body, self._operation, self._stale, cost=self._cost)
         return body
 
     async def aclose(self) -> None:

@@ -12,6 +12,7 @@ from graphql import ExecutionResult, GraphQLError
 from graph.errors import GraphError, ItemError
 from graph.loaders import Operation
 from resolvers.operation import Response
+from resolvers.stale import Stale
 
 NULL_REFUSED = "Cannot return null for non-nullable field "
 """How graphql-core's TypeError begins where a value is missing that the model declares with `!`."""
@@ -36,17 +37,24 @@ def refuse(errors: list[GraphQLError]) -> Response:
     return Response({"errors": [format_error(error, refused=True) for error in errors]}, "refused")
 
 
-def respond(result: ExecutionResult, operation: Operation, *, cost: bool) -> Response:
+def respond(result: ExecutionResult, operation: Operation, stale: Stale | None, *, cost: bool) -> Response:
     """Make the response of an execution."""
     # Errors without a path are of the request: graphql-core found a variable at fault, and executed nothing.
     refused = result.data is None and all(error.path is None for error in result.errors or [])
     body: dict[str, Any] = {} if refused else {"data": result.data}
     if result.errors:
         body["errors"] = [format_error(error, refused=refused) for error in result.errors]
-    if cost:
-        body["extensions"] = {"cost": operation.meter.cost()}
+    add_extensions(body, operation, None if refused else stale, cost=cost)
     tell_skipped(operation)
     return Response(body, "refused" if refused else "executed")
+
+
+def add_extensions(body: dict[str, Any], operation: Operation, stale: Stale | None, *, cost: bool) -> None:
+    """Add to a response what it tells besides: what it cost, and how old the copies in it may be."""
+    if cost:
+        body["extensions"] = {"cost": operation.meter.cost()}
+    if stale is not None:
+        body.setdefault("extensions", {})["stale"] = stale.told()
 
 
 def tell_skipped(operation: Operation) -> None:

@@ -34,6 +34,7 @@ from resolvers.live import LiveInOnePiece, LiveQueries, is_live, live_directive,
 from resolvers.operation import Events, Request, Response
 from resolvers.responses import refuse, respond
 from resolvers.scalars import SCALAR_MAP
+from resolvers.stale import Stale, Watermark
 from resolvers.subscription import Told
 from resolvers.transaction import TransactionExecutor, is_transaction, transaction_directive
 from resolvers.types import TypeBuilder
@@ -82,9 +83,12 @@ class Api:
         mutations: bool = True,
         executor: Executor = "plan",
         hub: Hub | None = None,
+        watermark: Watermark | None = None,
     ) -> None:
+        """Take the graph, the hub of its changes, and what tells before when all was written that its copies show."""
         self._graph = graph
         self._hub = hub
+        self._watermark = watermark
         self._live = LiveQueries(hub)
         self._has_plans = executor == "plan"
         self._timeout_secs = timeout_secs
@@ -94,7 +98,7 @@ class Api:
         rules = (*specified_rules, LiveInOnePiece)
         if not introspection:
             rules = (*rules, NoSchemaIntrospectionCustomRule)
-        self._documents = Documents(self._schema, rules)
+        self._documents = Documents(self._schema, graph.model, rules)
 
     @property
     def model(self) -> Model:
@@ -144,13 +148,14 @@ class Api:
             reads=reads,
         )
         operation.idempotency_key = request.idempotency_key
+        stale = self._stale(prepared)
         if request.incremental and prepared.is_incremental and not is_transaction(prepared.definition):
-            return await incremental.execute(self._schema, prepared, request, operation)
+            return await incremental.execute(self._schema, prepared, request, operation, stale)
         try:
             result = await self._run(prepared, request, operation)
         finally:
             await operation.close()
-        return respond(result, operation, cost=request.cost)
+        return respond(result, operation, stale, cost=request.cost)
 
     async def open(self, request: Request) -> Response | Events:
         """Begin an operation that may go on: subscriptions and live queries give events, all else a response."""
@@ -172,11 +177,12 @@ class Api:
             return self._graph.operation(timeout_secs=self._timeout_secs, report_capacity=request.cost, consistent=True)
 
         async def execute(operation: Operation, told: Told | GraphQLError) -> dict[str, Any]:
+            stale = self._stale(prepared)
             if isinstance(told, GraphQLError):
                 result = ExecutionResult(None, [told])
             else:
                 result = await self._executed(prepared, request, operation, told)
-            return respond(result, operation, cost=request.cost).body
+            return respond(result, operation, stale, cost=request.cost).body
 
         found = await follow(self._hub, root, begin, execute)
         return refuse([found]) if isinstance(found, GraphQLError) else found
@@ -216,6 +222,9 @@ class Api:
         result = await result if inspect.isawaitable(result) else result
         assert isinstance(result, ExecutionResult), "neither executor makes several payloads"
         return result
+
+    def _stale(self, prepared: Prepared) -> Stale | None:
+        return Stale(self._watermark) if prepared.shows_copies else None
 
     def _variables(self, prepared: Prepared, request: Request) -> VariableValues | list[GraphQLError]:
         defined = prepared.definition.variable_definitions

@@ -22,6 +22,7 @@ from server.tables import graph_of
 from server.transports import Way
 
 if TYPE_CHECKING:
+    from graph.streams.lease import Lease
     from graph.streams.reader import Reader
     from graph.streams.source import Source
     from server.valkey import Broker
@@ -51,11 +52,16 @@ def handlers_of(model: Model, graph: Graph, settings: Settings, hub: Hub | Broke
         from graph.search.upkeep import search_upkeep
 
         found[SEARCH] = search_upkeep(model, graph.search)
-    if any(table.copies is CopyMode.STREAM for table in model.tables.values()):
+    if has_followed_copies(model):
         from graph.streams.copies import Copies
 
         found[COPIES] = Copies(graph).follow
     return found
+
+
+def has_followed_copies(model: Model) -> bool:
+    """Say whether copies follow by a stream in any of a model's tables."""
+    return any(table.copies is CopyMode.STREAM for table in model.tables.values())
 
 
 class Following:
@@ -74,6 +80,8 @@ class Following:
         self._streams: Way | None = None
         self._opening: asyncio.Task[Source] | None = None
         self._reader: Reader | None = None
+        self._watched: Lease | None = None
+        """Where this process never reads: what another one writes down."""
         self._is_unwanted = False
         self._problem: str | None = None
 
@@ -129,6 +137,14 @@ class Following:
             "problem": self._problem or (reader.problem if reader else None),
         }
 
+    def watermark(self) -> float | None:
+        """Tell before when all was written that is followed: here, or as another process writes down; None: not known.
+
+        On the event loop's clock.
+        """
+        told = self._reader or self._watched
+        return None if told is None else told.watermark
+
     async def places(self) -> Mapping[str, int]:
         """Tell by shard how far the streams are read, for a cursor: here, or a moment ago in another process.
 
@@ -150,6 +166,8 @@ class Following:
             yield change
 
     async def _run(self) -> None:
+        if self._settings.stream == "off" and has_followed_copies(self._model):
+            await self._watch()
         while self._settings.stream != "off":
             try:
                 await self._follow()
@@ -161,6 +179,15 @@ class Following:
             except Exception:
                 logger.exception("following the streams failed, and begins again")
                 await asyncio.sleep(AGAIN_SECS)
+
+    async def _watch(self) -> None:
+        """Have the age of copies known where others read, if any do."""
+        from graph.streams.lease import Lease
+
+        # A model of time series alone is followed by nobody.
+        with suppress(StreamError):
+            self._watched = Lease(self._graph)
+            await self._watched.watch()
 
     async def _follow(self) -> None:
         """Follow once: for ever, or as long as there are subscribers."""

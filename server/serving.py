@@ -64,6 +64,7 @@ def run(model: Model, transport: Way, opened: Callable[..., Way], settings: Sett
         mutations=settings.mutations,
         executor=settings.executor,
         hub=following.hub,
+        watermark=following.watermark,
     )
     try:
         return serve(build_app(api, settings, tabs, following=following), settings)

@@ -21,6 +21,7 @@ from graph.errors import (
     WriteConflict,
 )
 from graph.streams.change import Change, Handler
+from graph.streams.watermark import latest, moment_of
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +78,9 @@ class Lanes:
         self._idle = asyncio.Event()
         self._idle.set()
         self.idle_since = -1.0
+        self._shown: float | None = None
+        self._done: float | None = None
+        """The watermark when nothing was waiting."""
         self._queues: dict[str, asyncio.Queue[_Batch]] = {
             name: asyncio.Queue(MOST_BATCHES_WAITING) for name in handlers
         }
@@ -91,6 +95,17 @@ class Lanes:
     def oldest(self) -> float | None:
         """Say when the oldest change was written that is not handled, in seconds since 1970."""
         return next((batch.changes[0].at for batch in self._batches if batch.changes), None)
+
+    @property
+    def watermark(self) -> float | None:
+        """Tell before when all was written that is handled, of what this shard has; None: not known."""
+        return self._shown if self.oldest is None else latest(self._done, moment_of(self.oldest))
+
+    def show(self, moment: float) -> None:
+        """Hear that all that was written before a moment has been put in, or is about to be."""
+        if self.oldest is None:
+            self._done = self._shown
+        self._shown = latest(self._shown, moment)
 
     async def put(self, changes: Sequence[Change], last: int) -> None:
         """Take a batch, and wait while a handler is too far behind."""

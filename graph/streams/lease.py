@@ -28,6 +28,7 @@ from graph.ours import STREAM, place
 from graph.requests import Action, GetItem, Item, ItemKey, TransactWriteItems, key_attribute
 from graph.scalars import AttributeValue
 from graph.streams.shards import Progress
+from graph.streams.watermark import Watched
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +38,8 @@ GOOD_FOR = f"{OURS}good-for"
 """For how many seconds the lease is good once it is written."""
 AT = f"{OURS}at"
 """When it was written, by the clock of whoever did."""
+BEHIND = f"{OURS}behind"
+"""How many seconds the handlers were behind at most when the write began; missing where that was not known."""
 
 Checkpoint = Mapping[str, Progress]
 """How far the stream of each table is read."""
@@ -62,12 +65,30 @@ class Lease:
         self._counter = 0
         self._until = 0.0
         self._renewing = asyncio.Lock()
+        self._watched = Watched()
         self.is_held = False
 
     @property
     def renewal_secs(self) -> float:
         """Say how often to renew it."""
         return self._good_for / 4
+
+    @property
+    def watermark(self) -> float | None:
+        """Tell by this event loop's clock before when all was written that is handled, as far as holders have said.
+
+        None: too little of the item has been seen.
+        """
+        return self._watched.watermark
+
+    async def watch(self) -> None:
+        """Look at what the holder writes down, until cancelled. Cost: a GetItem each second."""
+        while True:
+            try:
+                await self._read()
+            except StoreError as error:
+                logger.info("the lease of the streams cannot be looked at: %s", error)
+            await asyncio.sleep(self.renewal_secs)
 
     async def take(self) -> Checkpoint:
         """Wait until nobody else holds it, take it, and give how far the streams were read. Raises StoreError."""
@@ -106,8 +127,8 @@ class Lease:
         with suppress(TransactionCancelled):
             await self._write(checkpoint, Not(Present(COUNTER)), is_held=False)
 
-    async def renew(self, checkpoint: Checkpoint) -> None:
-        """Keep the lease, and write down how far the streams are read.
+    async def renew(self, checkpoint: Checkpoint, watermark: float | None = None) -> None:
+        """Keep the lease, and write down how far the streams are read, and how far behind that may be.
 
         Raises: LeaseLost when another process has taken it, or it could not be renewed for as long as it is good for.
         """
@@ -115,7 +136,7 @@ class Lease:
             async with asyncio.timeout_at(self._until), self._renewing:
                 while True:
                     try:
-                        await self._write(checkpoint, self._held())
+                        await self._write(checkpoint, self._held(), watermark=watermark)
                         return
                     except TransactionCancelled:
                         self.is_held = False
@@ -142,10 +163,15 @@ class Lease:
         return Compare(OWNER, "=", ("S", self._owner))
 
     async def _read(self) -> Item | None:
+        began = asyncio.get_running_loop().time()
         item: Item | None = (await self._graph.send(GetItem(*self._key, consistent=True))).get("Item")
+        behind = _number(item, BEHIND) if item is not None and BEHIND in item else None
+        self._watched.look(began, _number(item, COUNTER), behind)
         return item
 
-    async def _write(self, checkpoint: Checkpoint, condition: Condition, *, is_held: bool = True) -> None:
+    async def _write(
+        self, checkpoint: Checkpoint, condition: Condition, *, is_held: bool = True, watermark: float | None = None
+    ) -> None:
         # Also where the answer to the write before was lost.
         self._counter += 1
         began = asyncio.get_running_loop().time()
@@ -158,6 +184,8 @@ class Lease:
         }
         if is_held:
             item |= {OWNER: {"S": self._owner}, GOOD_FOR: {"N": f"{self._good_for:g}"}}
+        if watermark is not None:
+            item[BEHIND] = {"N": f"{began - watermark:.3f}"}
         action = Action(table, key, item, condition=condition)
         # Retried by the client with its token, so a write whose answer was lost does not refuse itself.
         await self._graph.send(TransactWriteItems((action,), str(uuid.uuid4())), Meter())

@@ -20,6 +20,7 @@ from graph.streams.lanes import Figures, Lanes
 from graph.streams.lease import Checkpoint, Lease, LeaseLost
 from graph.streams.shards import BEGINNING, Progress, Shard, from_now, pruned, readable, trimmed
 from graph.streams.source import POLL_SECS, Source, Stream
+from graph.streams.watermark import latest, moment_of
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +59,7 @@ class Reader:
         self._handlers = handlers
         self._poll_secs = poll_secs
         self._tenure: _Tenure | None = None
+        self._watermark: float | None = None
         self._moved = asyncio.Event()
         """Something was read, or found to be all there is."""
         self.figures = Figures()
@@ -92,6 +94,17 @@ class Reader:
     def lag(self) -> float | None:
         """Tell how many seconds behind the handlers are: 0 if nothing is left to do, None if this process reads not."""
         return None if self._tenure is None else self._tenure.lag
+
+    @property
+    def watermark(self) -> float | None:
+        """Tell before when all was written that the handlers are done with, on the event loop's clock; None: not known.
+
+        What this process reads tells it, or what another has written down with its lease; it never goes back. As far
+        as the streams tell: DynamoDB promises no time in which they show a write.
+        """
+        read = None if self._tenure is None else self._tenure.watermark
+        self._watermark = latest(self._watermark, self._lease.watermark, read)
+        return self._watermark
 
     def places(self, handler: str | None = None) -> Mapping[str, int]:
         """Tell by shard up to where a handler is, or all of them: what `replay` takes to go on there."""
@@ -171,6 +184,8 @@ class _Tenure:
         self._changed = asyncio.Event()
         self._is_complete = self._has_looked = False
         self._last_lag = 0.0
+        self._looked: float | None = None
+        """When the streams and shards were looked for that are known."""
         self._tasks: list[asyncio.Task[None]] = []
 
     async def run(self) -> None:
@@ -211,6 +226,16 @@ class _Tenure:
         return self._last_lag
 
     @property
+    def watermark(self) -> float | None:
+        """Tell before when all was written that the handlers are done with; None while not all shards are known."""
+        found = [one.lanes.watermark for one in self._readings()] if self._is_complete else []
+        if any(table.period is not None for table in self._source.model.tables.values()):
+            # Since the last look there may be a table of another period.
+            found.append(self._looked)
+        known = [moment for moment in found if moment is not None]
+        return min(known) if known and len(known) == len(found) else None
+
+    @property
     def is_following(self) -> bool:
         """Say whether what is written from now on is read: the shards are known, and those begun anew have an end."""
         return self._has_looked and not any(followed.fresh for followed in self._followed.values())
@@ -233,7 +258,7 @@ class _Tenure:
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(self._lease.renewal_secs)
-            await self._lease.renew(self.checkpoint())
+            await self._lease.renew(self.checkpoint(), self._reader.watermark)
 
     # --- which shards ---
 
@@ -269,6 +294,7 @@ class _Tenure:
 
     async def _look(self) -> None:
         """Look for streams and shards, and begin to read those that may be read."""
+        began = asyncio.get_running_loop().time()
         is_complete = True
         for stream in await self._source.streams():
             followed = self._followed.get(stream.table) or self._begin(stream)
@@ -295,6 +321,7 @@ class _Tenure:
             # One that has ended, and whose children are not told yet, is still to be gone on with.
             is_complete = is_complete and bool(followed.readings) and not followed.progress.ended
         self._is_complete = is_complete and not self._changed.is_set()
+        self._looked = began
         self._has_looked = True
         self._reader._moved.set()
 
@@ -366,7 +393,9 @@ class _Tenure:
             changes: list[Change] = []
             if answer.records:
                 position = int(answer.records[-1]["dynamodb"]["SequenceNumber"])
-                if float(answer.records[-1]["dynamodb"]["ApproximateCreationDateTime"]) >= since:
+                at = float(answer.records[-1]["dynamodb"]["ApproximateCreationDateTime"])
+                lanes.show(min(began, moment_of(at)))
+                if at >= since:
                     changes = read_changes(self._source.model, reading.stream.table, answer.records, shard)
                     await lanes.put([change for change in changes if change.at >= since], position)
             iterator = answer.next
@@ -374,5 +403,7 @@ class _Tenure:
             reading.empty_at = -1.0 if changes or iterator is None else began
             if iterator is None:
                 return
+            if not answer.records:
+                lanes.show(began)
             self._reader._moved.set()
             await asyncio.sleep(max(0.0, began + self._reader._poll_secs - loop.time()))
