@@ -61,9 +61,9 @@ class Prepared:
 class Documents:
     """The documents that were asked for last, each as what it prepares, or as what is wrong with it."""
 
-    def __init__(self, schema: GraphQLSchema, model: Model, rules: Collection[type[ASTValidationRule]]) -> None:
+    def __init__(self, schema: GraphQLSchema, rules: Collection[type[ASTValidationRule]]) -> None:
         self._schema = schema
-        self._copies_shown = CopiesShown(schema, model)
+        self._copies_shown = CopiesShown(schema)
         self._rules = rules
         self._documents: OrderedDict[str, DocumentNode | list[GraphQLError]] = OrderedDict()
         self._prepared: dict[str, dict[str | None, Prepared]] = {}

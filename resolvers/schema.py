@@ -98,7 +98,7 @@ class Api:
         rules = (*specified_rules, LiveInOnePiece)
         if not introspection:
             rules = (*rules, NoSchemaIntrospectionCustomRule)
-        self._documents = Documents(self._schema, graph.model, rules)
+        self._documents = Documents(self._schema, rules)
 
     @property
     def model(self) -> Model:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from graphql import (
@@ -13,7 +13,6 @@ from graphql import (
     FieldNode,
     FragmentDefinitionNode,
     FragmentSpreadNode,
-    GraphQLField,
     GraphQLNamedType,
     GraphQLObjectType,
     GraphQLSchema,
@@ -25,10 +24,6 @@ from graphql import (
     is_abstract_type,
     visit,
 )
-
-from graph.model import Field, Model
-from resolvers.meanings import Reference
-from resolvers.plan.sought import BACKREF
 
 FRESH = "fresh"
 """The argument of what takes nodes from copies that may be behind, and of nothing else."""
@@ -56,58 +51,44 @@ class Stale:
 class CopiesShown:
     """Which operations may show copies that follow by the stream: decided by their text, whatever the variables are."""
 
-    def __init__(self, schema: GraphQLSchema, model: Model) -> None:
+    def __init__(self, schema: GraphQLSchema) -> None:
         self._schema = schema
-        self._is_anything_followed = any(model.is_followed(item) for item in model.items.values())
-        self._copied = list(_copied(model))
+        types = [type_ for type_ in schema.type_map.values() if isinstance(type_, GraphQLObjectType)]
+        self._are_any = any(FRESH in field.args for type_ in types for field in type_.fields.values())
 
     def by(self, document: DocumentNode, definition: OperationDefinitionNode) -> bool:
         """Say whether an operation may show some."""
-        if not self._is_anything_followed:
+        if not self._are_any:
             return False
         fragments = {node.name.value: node for node in document.definitions if isinstance(node, FragmentDefinitionNode)}
-        search = _Search(self, TypeInfo(self._schema))
+        search = _Search(self._schema)
         parts: list[Node] = [definition]
         for part in parts:
             visit(part, TypeInfoVisitor(search.info, search))
             parts += [fragments.pop(name) for name in search.spread if name in fragments]
         return search.has_found
 
-    def at(self, parent: GraphQLNamedType | None, node: FieldNode) -> bool:
-        """Say whether a field of a type may."""
-        if is_abstract_type(parent):
-            return any(self.at(type_, node) for type_ in self._schema.get_possible_types(parent))
-        definition = parent.fields.get(node.name.value) if isinstance(parent, GraphQLObjectType) else None
-        return definition is not None and (_may_be_behind(definition, node) or self._is_copied(definition))
-
-    def _is_copied(self, definition: GraphQLField) -> bool:
-        meaning = getattr(definition.extensions.get(BACKREF), "meaning", None)
-        return isinstance(meaning, Reference) and any(meaning.field is field for field in self._copied)
-
 
 class _Search(Visitor):
-    def __init__(self, shown: CopiesShown, info: TypeInfo) -> None:
+    def __init__(self, schema: GraphQLSchema) -> None:
         super().__init__()
-        self.info = info
+        self.info = TypeInfo(schema)
         self.spread: list[str] = []
         self.has_found = False
-        self._shown = shown
+        self._schema = schema
 
     def enter_field(self, node: FieldNode, *_: Any) -> None:
-        self.has_found = self.has_found or self._shown.at(self.info.get_parent_type(), node)
+        self.has_found = self.has_found or self._may_show(self.info.get_parent_type(), node)
 
     def enter_fragment_spread(self, node: FragmentSpreadNode, *_: Any) -> None:
         self.spread.append(node.name.value)
 
-
-def _may_be_behind(definition: GraphQLField, node: FieldNode) -> bool:
-    given = {argument.name.value: argument.value for argument in node.arguments or ()}.get(FRESH)
-    return FRESH in definition.args and not (isinstance(given, BooleanValueNode) and given.value)
-
-
-def _copied(model: Model) -> Iterator[Field]:
-    """List the references of items that hold a copy of the node which they name."""
-    for item in model.items.values():
-        for name in {layout.copy for layout in item.layouts if layout.copy is not None}:
-            if any(model.is_followed(model.items[target]) for target in item.fields[name].refs):
-                yield item.fields[name]
+    def _may_show(self, parent: GraphQLNamedType | None, node: FieldNode) -> bool:
+        if is_abstract_type(parent):
+            # It has no such argument, but those have that stand for it.
+            return any(self._may_show(type_, node) for type_ in self._schema.get_possible_types(parent))
+        field = parent.fields.get(node.name.value) if isinstance(parent, GraphQLObjectType) else None
+        if field is None or FRESH not in field.args:
+            return False
+        given = {argument.name.value: argument.value for argument in node.arguments or ()}.get(FRESH)
+        return not (isinstance(given, BooleanValueNode) and given.value)

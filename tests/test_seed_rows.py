@@ -77,13 +77,16 @@ ROWS: dict[int, Row] = {
         (
             "tests/test_copies.py::test_a_mutation_writes_the_core_item_and_the_rest_follows",
             "tests/test_copies.py::test_all_is_in_the_end_as_it_would_be_at_once",
+            "tests/test_following.py::test_streamz_tells_how_far_the_reader_is",
         ),
-        issue=6,
     ),
     37: Row(
         "the delay of copies",
-        ("tests/test_copies_fresh.py::test_a_list_shows_copies_unless_it_is_to_be_fresh",),
-        issue=6,
+        (
+            "tests/test_copies_stale.py::test_what_may_show_copies_tells_how_old_they_are_at_most",
+            "tests/test_copies_stale.py::test_other_processes_know_it_from_the_one_that_reads",
+            "tests/test_copies_fresh.py::test_a_list_shows_copies_unless_it_is_to_be_fresh",
+        ),
     ),
     38: Row("a tag on any subject"),
     39: Row("one kind under a tag"),
