@@ -6,9 +6,11 @@ import asyncio
 import random
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
+from graph.client import Response
 from graph.loaders import Graph
 from graph.streams.change import Change
 from graph.streams.lease import Lease
@@ -51,13 +53,22 @@ class Follower:
         assert all(moment is None or moment <= oldest + ROUNDING_SECS for moment in watermarks)
 
 
+class Unhurried(Process):
+    """Hears late which shards there are."""
+
+    async def __call__(self, operation: str, parameters: dict[str, Any]) -> Response:
+        if operation == "DescribeStream":
+            await asyncio.sleep(0.7)
+        return await super().__call__(operation, parameters)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_nothing_that_is_not_handled_was_written_before_it(seed: int) -> None:
     chance, fake = random.Random(seed), FakeStreams()
     follower = Follower(chance)
 
     async def main() -> None:
-        one, other = Process(fake, {"log": follower}), Process(fake, {"log": follower})
+        one, other = (Unhurried(fake, {"log": follower}) for _ in range(2))
         watching = Process(fake, {})
         lease = Lease(Graph(MODEL, watching))
         async with running(one):
