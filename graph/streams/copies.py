@@ -74,10 +74,7 @@ class Net:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is to be done about a node: the fields that changed, and the references whose items hold something of them.
-
-    Another change of these fields takes it over: then this one's work is done.
-    """
+    """What is to be done about a node: the references whose items hold something of the fields that changed."""
 
     node: Entity
     key: ItemKey
@@ -131,7 +128,7 @@ class Copies:
         number, after = 0, None
         while number < len(work.inward):
             async with self._operation() as operation:
-                node = await _as_changed(operation, work)
+                node = await _as_it_is(operation, work)
                 if node is None:
                     break
                 try:
@@ -242,12 +239,15 @@ def _follows(finding: Finding) -> bool:
     return finding.code in KEPT and finding.mend is not None and not finding.mend.move
 
 
-async def _as_changed(operation: Operation, work: Work) -> Entity | None:
-    """Read a node, as long as it is what the change made of it: else another change takes the work over."""
+async def _as_it_is(operation: Operation, work: Work) -> Entity | None:
+    """Read a node, None where it is gone.
+
+    It may have changed again, and the work goes on all the same: a node that is written all the time would else leave
+    its copies as they were until that ceases.
+    """
     (item,) = await operation.items([work.key])
     assert work.node.layout is not None, "it was read from its table"
-    node = None if item is None else read_entity(operation.model, work.node.layout, item)
-    return None if node is None or not work.fields.isdisjoint(_changed_fields(work.node, node)) else node
+    return None if item is None else read_entity(operation.model, work.node.layout, item)
 
 
 # --- what a change concerns ---------------------------------------------------------------------------------------
