@@ -15,6 +15,8 @@ from graphql import (
     EnumValueDefinitionNode,
     FieldDefinitionNode,
     GraphQLDirective,
+    GraphQLEnumType,
+    GraphQLInputType,
     InputObjectTypeDefinitionNode,
     InputValueDefinitionNode,
     InterfaceTypeDefinitionNode,
@@ -31,6 +33,7 @@ from graphql import (
     Undefined,
     UnionTypeDefinitionNode,
     ValueNode,
+    get_named_type,
     is_required_argument,
     print_ast,
 )
@@ -247,11 +250,16 @@ def _arguments(definition: GraphQLDirective, node: DirectiveNode, report: Report
     for name in wrong:
         report.add(
             given[name],
-            f"`@{definition.name}({name}:)` cannot be {print_ast(given[name])}: expected a value of type "
-            f"{definition.args[name].type}. {_cure(name, given[name], definition)}",
+            f"`@{definition.name}({name}:)` cannot be {print_ast(given[name])}: expected "
+            f"{_expected(definition.args[name].type)}. {_cure(name, given[name], definition)}",
         )
     is_whole = not any(is_required_argument(entry) and name not in given for name, entry in definition.args.items())
     return dict(get_argument_values(definition, node)) if is_whole and not wrong else None
+
+
+def _expected(type_: GraphQLInputType) -> str:
+    named = get_named_type(type_)
+    return " or ".join(named.values) if isinstance(named, GraphQLEnumType) else f"a value of type {type_}"
 
 
 def _cure(name: str, value: ValueNode, definition: GraphQLDirective) -> str:
