@@ -22,6 +22,7 @@ from server import view
 from server.endpoint import Api, GraphQLEndpoint, break_off, deliver
 from server.following import Following
 from server.logs import Exchange, enter, leave, request_id
+from server.negotiation import JSON
 from server.page import ENDPOINT, IDE_DIST, IdeFiles, ide_page
 from server.settings import Settings
 from server.view import Head
@@ -192,4 +193,4 @@ async def _streamz(request: HttpRequest) -> HttpResponse:
 
 def _state(code: int, **fields: object) -> HttpResponse:
     headers = {"Cache-Control": "no-store"}
-    return HttpResponse(orjson.dumps(fields), status_code=code, headers=headers, media_type=view.JSON)
+    return HttpResponse(orjson.dumps(fields), status_code=code, headers=headers, media_type=JSON)

@@ -17,6 +17,7 @@ from resolvers.operation import Events, Request, Response
 from server import multipart, sse, view
 from server.compression import LEAST_BYTES, accepts_gzip, compressed
 from server.logs import Exchange
+from server.negotiation import HTML, JSON, wanted
 from server.settings import Settings
 from server.view import Answer, Head, Refusal
 from server.watch import ClientGone, ShuttingDown, Streams, Watch
@@ -68,8 +69,8 @@ class GraphQLEndpoint:
         Raises: Refusal when it is not a GraphQL request, ClientGone.
         """
         view.check_head(head, self._max_body_bytes)
-        form = view.wanted(head.headers.get(b"accept", b""), self._page is not None and head.method == "GET")
-        if form.media_type == view.HTML and self._page is not None:
+        form = wanted(head.headers.get(b"accept", b""), self._page is not None and head.method == "GET")
+        if form.media_type == HTML and self._page is not None:
             return self._page
         if form.media_type is None and not form.incremental and not form.events:
             raise view.not_acceptable(head.text(b"accept"))
@@ -87,7 +88,7 @@ class GraphQLEndpoint:
         if response.rest is not None or (form.media_type is None and form.incremental):
             await self._watch.unless_client_goes(_send_parts(response, exchange, send), receive)
             return None
-        answer = view.write_response(response, form.media_type or view.JSON)
+        answer = view.write_response(response, form.media_type or JSON)
         is_large = len(answer.body) > LEAST_BYTES and self._compress
         if is_large and accepts_gzip(head.headers.get(b"accept-encoding", b"")):
             return await compressed(answer)

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import orjson
 
-from server.view import JSON, NO_SNIFFING, Header
+from server.negotiation import JSON
+from server.view import NO_SNIFFING, Header
 
 # No JSON text holds a line of dashes.
 HEADERS: Final[tuple[Header, ...]] = (

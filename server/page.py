@@ -11,8 +11,9 @@ from starlette.responses import Response as HttpResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from server.negotiation import HTML
 from server.settings import Settings
-from server.view import HTML, NO_SNIFFING, Answer
+from server.view import NO_SNIFFING, Answer
 
 ENDPOINT = "/graphql"
 IDE_DIST = Path(__file__).parent / "ide" / "dist"

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import orjson
 
-from server.view import EVENT_STREAM, NO_SNIFFING, Answer, Header
+from server.negotiation import EVENT_STREAM
+from server.view import NO_SNIFFING, Answer, Header
 
 HEADERS: Final[tuple[Header, ...]] = (
     (b"content-type", f"{EVENT_STREAM}; charset=utf-8".encode()),

@@ -28,8 +28,9 @@ from hypothesis import strategies as st
 
 from resolvers.operation import Events, Request, Response
 from server.app import build_app
+from server.negotiation import negotiate
 from server.settings import Settings
-from server.view import Head, Refusal, negotiate, read_request
+from server.view import Head, Refusal, read_request
 
 JSON = "application/json"
 GRAPHQL = "application/graphql-response+json"

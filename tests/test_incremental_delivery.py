@@ -14,8 +14,8 @@ from starlette.types import Message
 
 from resolvers.operation import Events, Request, Response
 from server.app import Application, build_app
+from server.negotiation import wanted
 from server.settings import Settings
-from server.view import wanted
 from tests.test_app import ScriptedApi, client_of
 
 JSON = "application/json"

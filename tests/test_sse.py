@@ -18,9 +18,9 @@ from starlette.types import Message
 
 from server import endpoint
 from server.app import build_app
+from server.negotiation import wanted
 from server.process import UNREAD_SECS, _listen
 from server.settings import Settings
-from server.view import wanted
 from tests.counting import REFUSED, TOO_SLOW, CountingApi, Running, running
 
 EVENTS = "text/event-stream"
