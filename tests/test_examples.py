@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graphql import OperationDefinitionNode, build_schema, parse, validate
+from graphql import OperationDefinitionNode, OperationType, build_schema, parse, validate
 
 from graph.loaders import Limits
 from graph.maintenance.walk import Walk
@@ -23,6 +23,7 @@ from resolvers.schema import print_sdl
 from resolvers.sdl import compile_model
 from server.demo import read_items
 from tests.conftest import ROOT, Serve, banana_items, example_items
+from tests.following import follow
 
 EXAMPLES = {name: ROOT / "examples" / name for name in ("bananas", "order-entry", "b2b", "step5")}
 
@@ -139,11 +140,33 @@ async def test_every_query_of_an_example_shows_something(example: str, serve: Se
     served = await serve(sdl, _data(example), limits=Limits(), search=index)
     await rebuild(Walk(served.graph, 1))
 
-    bodies = {path.stem: await served(path.read_text()) for path in (EXAMPLES[example] / "queries").glob("*.graphql")}
+    queries = {path.stem: path.read_text() for path in (EXAMPLES[example] / "queries").glob("*.graphql")}
+    bodies = {name: await served(query) for name, query in queries.items() if not is_subscription(query)}
 
     assert len(bodies) >= 4
     assert {name: body["errors"] for name, body in bodies.items() if "errors" in body} == {}
     assert [name for name, body in bodies.items() if not any(map(_shows, body["data"].values()))] == []
+
+
+async def test_subscription_of_the_bananas_tells_what_their_mutation_loads(serve: Serve, engine: str) -> None:
+    folder = EXAMPLES["bananas"] / "queries"
+    served = await serve((EXAMPLES["bananas"] / "schema.graphql").read_text(), _data("bananas"))
+    followed = await follow(served, engine)
+    (query,) = [text for path in folder.glob("*.graphql") if is_subscription(text := path.read_text())]
+    events = await followed.open(query)
+
+    await followed.write((folder / "5-load-a-pallet.graphql").read_text())
+
+    ((event,),) = await followed.told(events)
+    assert event["kind"] == "CREATED"
+    assert event["edge"]["node"]["boxes"]["nodes"] == [{"number": "A03900"}, {"number": "A03901"}]
+
+
+def is_subscription(query: str) -> bool:
+    """Whether a document is one that goes on."""
+    (operation,) = parse(query).definitions
+    assert isinstance(operation, OperationDefinitionNode)
+    return operation.operation is OperationType.SUBSCRIPTION
 
 
 def _shows(value: Any) -> bool:
