@@ -1,4 +1,4 @@
-"""Documents: parsed, validated, looked through and compiled once, and kept as long as they are asked for."""
+"""Documents: parsed, measured, validated, looked through and compiled once, and kept as long as they are asked for."""
 
 from __future__ import annotations
 
@@ -11,20 +11,30 @@ from graphql import (
     DocumentNode,
     GraphQLError,
     GraphQLSchema,
+    NoFragmentCyclesRule,
     OperationDefinitionNode,
-    parse,
+    UniqueFragmentNamesRule,
     validate,
 )
 from graphql.execution.values import VariableValues
 
 from graph.model import Model
+from resolvers.limits import DocumentLimits, Unmeasurable, exceeded, parse_within
 from resolvers.plan.document import Collector, Fields, Surveyed, survey
 from resolvers.plan.plan import Plan
 from resolvers.stale import CopiesShown
 
 DOCUMENTS_CACHED = 1000
+CHARACTERS_CACHED = 100_000
+"""Length of a document that is kept at most: a thousand of the longest bodies would fill the memory."""
 PLANS_CACHED = 16
 """Plans of one operation that are kept: one for each set of the variables that decide what is selected."""
+MEASURABLE = (UniqueFragmentNamesRule, NoFragmentCyclesRule)
+"""The rules that refuse what cannot be measured; each visits a fragment once."""
+ERRORS_TOLD = 10
+"""Errors of one document that are told: each may quote the value around it, which makes many of them slow."""
+CHARACTERS_TOLD = 1000
+"""Length of an error's message, for the same reason."""
 
 
 class Prepared:
@@ -61,15 +71,18 @@ class Prepared:
 class Documents:
     """The documents that were asked for last, each as what it prepares, or as what is wrong with it."""
 
-    def __init__(self, schema: GraphQLSchema, rules: Collection[type[ASTValidationRule]]) -> None:
+    def __init__(
+        self, schema: GraphQLSchema, rules: Collection[type[ASTValidationRule]], limits: DocumentLimits
+    ) -> None:
         self._schema = schema
         self._copies_shown = CopiesShown(schema)
         self._rules = rules
+        self._limits = limits
         self._documents: OrderedDict[str, DocumentNode | list[GraphQLError]] = OrderedDict()
         self._prepared: dict[str, dict[str | None, Prepared]] = {}
 
     def prepare(self, query: str, operation_name: str | None) -> Prepared | list[GraphQLError]:
-        """Parse and validate a document and choose its operation, or remember how that went last time."""
+        """Parse, measure and validate a document and choose its operation, or remember how that went last time."""
         known = self._prepared.get(query)
         if known is not None and (found := known.get(operation_name)) is not None:
             self._documents.move_to_end(query)
@@ -82,30 +95,42 @@ class Documents:
             return [definition]
         shows_copies = self._copies_shown.by(document, definition)
         prepared = Prepared(survey(document, definition), shows_copies=shows_copies)
-        self._prepared.setdefault(query, {})[operation_name] = prepared
+        if query in self._documents:
+            self._prepared.setdefault(query, {})[operation_name] = prepared
         return prepared
 
     def _document(self, query: str) -> DocumentNode | list[GraphQLError]:
         found = self._documents.get(query)
-        if found is None:
-            found = self._documents[query] = self._parse(query)
+        if found is not None:
+            self._documents.move_to_end(query)
+            return found
+        found = self._read(query)
+        if len(query) <= CHARACTERS_CACHED:
+            self._documents[query] = found
             if len(self._documents) > DOCUMENTS_CACHED:
                 oldest, _ = self._documents.popitem(last=False)
                 self._prepared.pop(oldest, None)
-        else:
-            self._documents.move_to_end(query)
         return found
 
-    def _parse(self, query: str) -> DocumentNode | list[GraphQLError]:
+    def _read(self, query: str) -> DocumentNode | list[GraphQLError]:
         try:
-            document = parse(query)
-        except GraphQLError as syntax:
-            syntax.extensions = {"code": "GRAPHQL_PARSE_FAILED"}
-            return [syntax]
-        errors = validate(self._schema, document, self._rules)
+            document = parse_within(query, self._limits)
+        except GraphQLError as refused:
+            return [refused]
+        # Measured before it is validated, which takes time by the square of what is to be merged.
+        try:
+            errors = exceeded(document, self._limits)
+        except Unmeasurable:
+            errors = self._validate(document, MEASURABLE)
+        return errors or self._validate(document, self._rules) or document
+
+    def _validate(self, document: DocumentNode, rules: Collection[type[ASTValidationRule]]) -> list[GraphQLError]:
+        errors = validate(self._schema, document, rules, max_errors=ERRORS_TOLD)
         for error in errors:
             error.extensions = {"code": "GRAPHQL_VALIDATION_FAILED"} | (error.extensions or {})
-        return errors or document
+            if len(error.message) > CHARACTERS_TOLD:
+                error.message = error.message[:CHARACTERS_TOLD] + " …"
+        return errors
 
 
 def choose(document: DocumentNode, name: str | None) -> OperationDefinitionNode | GraphQLError:

@@ -30,6 +30,7 @@ from graph.streams.readset import ReadSet
 from resolvers import incremental
 from resolvers.documents import Documents, Prepared
 from resolvers.events import Root, follow
+from resolvers.limits import DocumentLimits
 from resolvers.live import LiveInOnePiece, LiveQueries, is_live, live_directive, throttle_of
 from resolvers.operation import Events, Request, Response
 from resolvers.responses import refuse, respond
@@ -42,6 +43,7 @@ from resolvers.types import TypeBuilder
 Executor = Literal["plan", "reference"]
 """How queries are executed: by compiled plans, or by Strawberry, which the plans are held against."""
 
+LIMITS = DocumentLimits()
 NO_VARIABLES = VariableValues({}, {})
 
 
@@ -84,6 +86,7 @@ class Api:
         executor: Executor = "plan",
         hub: Hub | None = None,
         watermark: Watermark | None = None,
+        limits: DocumentLimits = LIMITS,
     ) -> None:
         """Take the graph, the hub of its changes, and what tells before when all was written that its copies show."""
         self._graph = graph
@@ -98,7 +101,7 @@ class Api:
         rules = (*specified_rules, LiveInOnePiece)
         if not introspection:
             rules = (*rules, NoSchemaIntrospectionCustomRule)
-        self._documents = Documents(self._schema, rules)
+        self._documents = Documents(self._schema, rules, limits)
 
     @property
     def model(self) -> Model:

@@ -66,7 +66,7 @@ def explain(options: argparse.Namespace, settings: Settings) -> int:
     query = Path(options.query[1:]).read_text() if options.query.startswith("@") else options.query
     table = ImaginedTable(model, options.length, options.item_bytes)
     graph = Graph(model, table, Limits(linger_secs=1.0), search=ImaginedIndex(table))
-    api = Api(graph, executor=settings.executor)
+    api = Api(graph, executor=settings.executor, limits=settings.document_limits)
     try:
         variables = json.loads(options.variables)
     except ValueError as error:

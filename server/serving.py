@@ -65,6 +65,7 @@ def run(model: Model, transport: Way, opened: Callable[..., Way], settings: Sett
         executor=settings.executor,
         hub=following.hub,
         watermark=following.watermark,
+        limits=settings.document_limits,
     )
     try:
         return serve(build_app(api, settings, tabs, following=following), settings)

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from resolvers.limits import DocumentLimits
+
 PREFIX = "TABLEGRAPH_"
 READ_ELSEWHERE = ("TABLEGRAPH_ENGINE", "TABLEGRAPH_URL")
 """Variables with our prefix that are no settings: the local engine's binary, and the server that the page tests."""
@@ -120,6 +122,11 @@ def _about(doc: str, read: Reader = _text) -> Mapping[str, Any]:
     return {"doc": doc, "read": read}
 
 
+def _of_a_document(limit: str) -> Any:
+    (one,) = [each for each in fields(DocumentLimits) if each.name == limit]
+    return field(default=one.default, metadata=_about(one.metadata["doc"], _whole(1)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything that can be set. `max_page_size` is TABLEGRAPH_MAX_PAGE_SIZE and `--max-page-size`; empty is unset.
@@ -164,6 +171,14 @@ class Settings:
     max_body_bytes: int = field(
         default=1_000_000, metadata=_about("Largest request body, in bytes; a larger one gets 413.", _whole(1))
     )
+    max_tokens: int = _of_a_document("tokens")
+    max_definitions: int = _of_a_document("definitions")
+    max_depth: int = _of_a_document("depth")
+    max_root_fields: int = _of_a_document("root_fields")
+    max_selections: int = _of_a_document("selections")
+    max_aliases: int = _of_a_document("aliases")
+    max_directives: int = _of_a_document("directives")
+    max_merges: int = _of_a_document("merges")
     compress: bool = field(
         default=True,
         metadata=_about("Whether answers above 1 KiB are compressed (gzip) for clients that accept it.", _flag),
@@ -256,6 +271,11 @@ class Settings:
     graceful_shutdown_secs: int = field(
         default=10, metadata=_about("Time for running requests to finish after SIGTERM, in whole seconds.", _whole(0))
     )
+
+    @property
+    def document_limits(self) -> DocumentLimits:
+        """Give what a document may have."""
+        return DocumentLimits(**{each.name: getattr(self, f"max_{each.name}") for each in fields(DocumentLimits)})
 
 
 @dataclass(frozen=True, slots=True)
