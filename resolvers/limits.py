@@ -187,10 +187,9 @@ class _Definitions:
         except CycleError:
             raise Unmeasurable from None
         spread = {name for one in all_ for name in self._spread(one)}
-        self._roots: list[Definition] = [
-            one for one in all_ if isinstance(one, OperationDefinitionNode) or one.name.value not in spread
-        ]
-        """What nothing spreads: the operations, and fragments that validation will refuse as unused."""
+        self._operations = [one for one in all_ if isinstance(one, OperationDefinitionNode)]
+        self._unused = [one for one in fragments if one.name.value not in spread]
+        """What validation will refuse, but only when it has compared their fields."""
 
     def _spread(self, one: Definition) -> set[str]:
         _, spreads = self._own[id(one)]
@@ -201,10 +200,11 @@ class _Definitions:
         known: dict[str, Measured] = {}
         for name in self._inner_first:
             known[name] = self._unfolded(self._fragments[name], known)
-        found = [self._unfolded(one, known) for one in self._roots]
+        operations = [self._unfolded(one, known) for one in self._operations]
+        found = [*operations, *(self._unfolded(one, known) for one in self._unused)]
         return Measured(
             max((one.depth for one in found), default=0),
-            max((one.root_fields for one in found), default=0),
+            max((one.root_fields for one in operations), default=0),
             sum(one.selections for one in found),
             sum(one.aliases for one in found),
             sum(one.directives for one in found),
@@ -225,7 +225,7 @@ class _Definitions:
     def merges(self, most: int) -> int:
         """Count the pairs of equally named selections, and of fragments, in one place; not much further than `most`."""
         count = 0
-        places: list[list[SelectionSetNode]] = [[one.selection_set] for one in self._roots]
+        places: list[list[SelectionSetNode]] = [[one.selection_set] for one in (*self._operations, *self._unused)]
         while places and count <= most:
             below: dict[str, list[SelectionSetNode]] = {}
             names: Counter[str] = Counter()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,10 @@ from graph.patterns import access_patterns
 from graph.requests import Item
 from graph.search.rebuild import rebuild
 from graph.search.sqlite import SqliteIndex
+from resolvers.limits import DocumentLimits
+from resolvers.operation import Request
 from resolvers.responses import ERROR_CODES
+from resolvers.schema import Api
 from resolvers.sdl import compile_model
 from server.settings import all_settings
 from server.view import REFUSAL_CODES
@@ -55,6 +59,18 @@ def expected_tables() -> dict[str, str]:
             ("flag", "variable", "default", "what"),
             [(f"`{one.flag}`", f"`{one.variable}`", f"`{one.default}`", one.doc) for one in all_settings()],
         ),
+        "limits": _rows(
+            ("`limit`", "most", "setting", "what"),
+            [
+                (
+                    f"`{one.metadata['name']}`",
+                    f"{one.default:,}",
+                    f"`--max-{one.name.replace('_', '-')}`",
+                    one.metadata["doc"],
+                )
+                for one in fields(DocumentLimits)
+            ],
+        ),
         "findings": _rows(
             ("code", "what is wrong", "`repair`"),
             [(f"`{code.name}`", code.value, _repair(code)) for code in Code],
@@ -83,7 +99,7 @@ def _rows(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return "\n".join(["| " + " | ".join(row) + " |" for row in (head, ("---",) * len(head), *rows)])
 
 
-@pytest.mark.parametrize("name", ["access patterns", "errors", "settings", "findings"])
+@pytest.mark.parametrize("name", ["access patterns", "errors", "settings", "limits", "findings"])
 def test_generated_tables_are_fresh(name: str, request: pytest.FixtureRequest) -> None:
     wanted = expected_tables()[name]
     if request.config.getoption("--update-golden"):
@@ -184,6 +200,14 @@ async def test_the_event_shown_is_the_one_that_comes(serve: Serve, engine: str) 
     assert json.loads(next(block for block in blocks("json") if "containerPalletsChanged" in block)) == await soon(
         events
     )
+
+
+async def test_the_limit_shown_is_the_one_that_is_told(bananas: Served) -> None:
+    api = Api(bananas.graph, limits=DocumentLimits(depth=4))
+
+    response = await api.execute(Request(blocks("graphql")[0]))
+
+    assert json.loads(next(block for block in blocks("json") if "LIMIT_EXCEEDED" in block)) == response.body
 
 
 def test_the_model_shown_is_the_demos() -> None:
