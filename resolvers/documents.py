@@ -116,7 +116,9 @@ class Documents:
         try:
             document = parse_within(query, self._limits)
         except GraphQLError as refused:
-            return [refused]
+            # Kept without what was on the stack: every token that had been read.
+            refused.__context__ = None
+            return [refused.with_traceback(None)]
         # Measured before it is validated, which takes time by the square of what is to be merged.
         try:
             errors = exceeded(document, self._limits)

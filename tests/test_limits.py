@@ -295,6 +295,17 @@ async def test_documents_of_great_length_are_served_and_not_kept() -> None:
     assert (list(api._documents._documents), list(api._documents._prepared)) == ([], [])
 
 
+@pytest.mark.parametrize("query", ["{ a", of_container("number " * 11_000)], ids=["syntax", "tokens"])
+async def test_what_is_refused_is_kept_without_what_was_read_of_it(query: str) -> None:
+    api = Api(API._graph)
+
+    await api.execute(Request(query))
+
+    (kept,) = api._documents._documents.values()
+    assert isinstance(kept, list)
+    assert [(error.__traceback__, error.__context__, error.__cause__) for error in kept] == [(None, None, None)]
+
+
 # --- Counting, the naive way ----------------------------------------------------------------------------------------
 
 
