@@ -10,6 +10,7 @@ ENGINE := server/engine/node_modules/.installed
 IDE := server/ide/dist/index.html
 PEERS := benchmarks/peers/node_modules/.installed
 CLIENTS := tests/clients/node_modules/.installed
+COMPILE := .venv/uv/bin/uv pip compile -q pyproject.toml --universal --generate-hashes --no-emit-index-url --no-header
 
 need_python = test -n "$(PYTHON)" || { echo "tablegraph needs Python 3.11 or newer: install it, or say make PYTHON=/path/to/python3" >&2; exit 1; }
 need_node = command -v npm >/dev/null && test "$$(node -p 'process.versions.node.split(".")[0]')" -ge 20 || \
@@ -86,10 +87,11 @@ bench: install $(PEERS) ## compare CPU, speed and cost with other servers; BENCH
 bench-load: install ## load up to 100,000 items, beside a plain boto3 loop
 	.venv/bin/python -m benchmarks.load
 # Keeps what is locked as long as it fits; make lock LOCK=--upgrade takes newer releases. --universal: for every platform.
-lock: ## write requirements.lock from pyproject.toml
+lock: ## write requirements.lock, and requirements-run.lock without our tools, from pyproject.toml
 	@$(need_python)
 	$(PYTHON) -m venv .venv/uv && .venv/uv/bin/pip install -q uv
-	.venv/uv/bin/uv pip compile -q pyproject.toml --group dev --universal --generate-hashes --no-emit-index-url --no-header $(LOCK) -o requirements.lock
+	$(COMPILE) --group dev $(LOCK) -o requirements.lock
+	$(COMPILE) --all-extras -c requirements.lock -o requirements-run.lock
 # The demo's data in .data stays.
 clean: ## remove what make made
 	rm -rf .venv benchmarks/peers/node_modules tests/clients/node_modules server/engine/node_modules server/ide/node_modules server/ide/dist .mypy_cache .pytest_cache .ruff_cache

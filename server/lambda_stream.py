@@ -6,9 +6,7 @@ do the server; TABLEGRAPH_SCHEMA is the model's file in the package.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,10 +14,8 @@ from typing import Any
 
 from graph.model import Model
 from graph.streams.change import Change, Handler, read_changes
+from server.container import Container, open_container
 from server.following import handlers_of
-from server.settings import load_settings
-from server.tables import graph_of, model_of, region
-from server.transports import open_transport
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +27,10 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
 
     Source: AWS Lambda Developer Guide, "Using AWS Lambda with Amazon DynamoDB", reporting batch item failures.
     """
-    follower, runner = _made()
-    return runner.run(follower.follow(event.get("Records") or (), str(getattr(context, "aws_request_id", ""))))
+    container, follower = _made()
+    return container.runner.run(
+        follower.follow(event.get("Records") or (), str(getattr(context, "aws_request_id", "")))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +70,7 @@ class Follower:
 
 
 @cache
-def _made() -> tuple[Follower, asyncio.Runner]:
-    """Make what all invocations share: connections belong to an event loop, so there is one for all."""
-    settings = load_settings(os.environ)
-    model = model_of(settings)
-    runner = asyncio.Runner()
-    graph = graph_of(model, open_transport(settings, region(settings)), settings)
-    return Follower(model, handlers_of(model, graph, settings, None)), runner
+def _made() -> tuple[Container, Follower]:
+    container = open_container()
+    handlers = handlers_of(container.model, container.graph, container.settings, None)
+    return container, Follower(container.model, handlers)

@@ -33,6 +33,7 @@ REFUSAL_CODES: Mapping[str, str] = {
     "UNSUPPORTED_MEDIA_TYPE": "HTTP 415: the body is not declared to be JSON.",
     "UNSUPPORTED_CONTENT_ENCODING": "HTTP 415: the body is compressed.",
     "BODY_TOO_LARGE": "HTTP 413: the body is larger than the server takes.",
+    "ANSWER_TOO_LARGE": "HTTP 500: the answer is larger than AWS Lambda sends; the operation has been carried out.",
     "INVALID_JSON": "HTTP 400: the body, or a parameter of it, is not JSON.",
     "INVALID_REQUEST": "HTTP 400: `query`, `variables`, `operationName` or `extensions` is missing or of a wrong type.",
     "BATCH_NOT_SUPPORTED": "HTTP 400: an array of requests was sent.",
@@ -100,6 +101,16 @@ def body_too_large(limit_bytes: int) -> Refusal:
         "BODY_TOO_LARGE",
         f"Expected a body of at most {limit_bytes} bytes, got a larger one; send large values as variables of "
         "several requests, or raise TABLEGRAPH_MAX_BODY_BYTES.",
+    )
+
+
+def answer_too_large(limit_bytes: int) -> Refusal:
+    """Say that the answer passes the limit of the way that it has to take."""
+    return Refusal(
+        500,
+        "ANSWER_TOO_LARGE",
+        f"Expected an answer of at most {limit_bytes} bytes, got a larger one. What was asked for has been done: ask "
+        "for less of it at once, by smaller pages, or compressed, by `Accept-Encoding: gzip`.",
     )
 
 

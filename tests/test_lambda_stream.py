@@ -10,7 +10,7 @@ import pytest
 
 from graph.ours import STREAM
 from graph.streams.change import Change, ChangeKind
-from server import lambda_stream
+from server import container, lambda_stream
 from server.lambda_stream import Follower, handler
 from tests.fake_streams import MODEL, told
 from tests.test_streams_engine import SDL, ship
@@ -115,6 +115,7 @@ def test_handler_is_configured_by_its_environment(tmp_path: Any, monkeypatch: py
     variables = {"TABLEGRAPH_SCHEMA": str(schema), "AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "x"}
     for name, value in (variables | {"AWS_SECRET_ACCESS_KEY": "y"}).items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(container, "configure_logging", lambda *_: None)
     monkeypatch.setattr(lambda_stream, "handlers_of", lambda *_: {"keep": keep})
     lambda_stream._made.cache_clear()
 
@@ -124,7 +125,7 @@ def test_handler_is_configured_by_its_environment(tmp_path: Any, monkeypatch: py
         handler({"Records": records}, SimpleNamespace(aws_request_id="one")) for records in ([], [binary], BATCH)
     ]
 
-    lambda_stream._made()[1].close()
+    lambda_stream._made()[0].close()
     lambda_stream._made.cache_clear()
     assert reports == [{"batchItemFailures": []}] * 3
     assert keep.handled[0].kind is ChangeKind.CHANGED
