@@ -74,7 +74,7 @@ def _fronted(app: ASGIApp) -> ASGI:
             headers.pop(b"accept-encoding", None)
         # The log's lines then have the id that Lambda's own have.
         headers.setdefault(b"x-request-id", scope["aws.context"].aws_request_id.encode())
-        stage = f"/{event['requestContext'].get('stage')}/"
+        stage = f"/{event.get('requestContext', {}).get('stage')}/"
         is_staged = "version" in event and scope["path"].startswith(stage)
         path = scope["path"][len(stage) - 1 :] if is_staged else scope["path"]
         await app({**scope, "headers": list(headers.items()), "path": path}, receive, send)
