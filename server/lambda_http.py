@@ -20,9 +20,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from resolvers.operation import Request, Response
 from resolvers.schema import Api
 from server import view
+from server.api import api_of
 from server.app import build_app
 from server.container import Container, open_container
-from server.view import GRAPHQL_RESPONSE, MULTIPART
+from server.negotiation import GRAPHQL_RESPONSE, MULTIPART
 
 logger = logging.getLogger(__name__)
 
@@ -85,15 +86,8 @@ def _fronted(app: ASGIApp) -> ASGI:
 @cache
 def _made() -> tuple[Container, Mangum]:
     container = open_container(DEFAULTS)
-    settings = container.settings
-    api = Api(
-        container.graph,
-        timeout_secs=settings.operation_timeout_secs,
-        introspection=settings.introspection,
-        mutations=settings.mutations,
-        executor=settings.executor,
-    )
-    app = build_app(AnswersOnce(api), settings)
+    api = AnswersOnce(api_of(container.graph, container.settings))
+    app = build_app(api, container.settings)
     # Mangum runs every invocation in the thread's event loop. The lifespan would begin and end with each of them, and
     # has nothing to do: no streams are followed.
     asyncio.set_event_loop(container.runner.get_loop())

@@ -13,7 +13,7 @@ from graph.loaders import Graph
 from graph.model import Model
 from graph.search.index import searched_types
 from resolvers.examples import example_queries
-from resolvers.schema import Api
+from server.api import api_of
 from server.app import build_app
 from server.following import Following
 from server.process import serve
@@ -57,16 +57,7 @@ def run(model: Model, transport: Way, opened: Callable[..., Way], settings: Sett
     graph = graph_of(model, transport, settings)
     settings = replace(settings, title=settings.title or next(iter(model.tables)))
     following = Following(model, transport, partial(opened, service="dynamodbstreams"), settings)
-    api = Api(
-        graph,
-        timeout_secs=settings.operation_timeout_secs,
-        introspection=settings.introspection,
-        mutations=settings.mutations,
-        executor=settings.executor,
-        hub=following.hub,
-        watermark=following.watermark,
-        limits=settings.document_limits,
-    )
+    api = api_of(graph, settings, following)
     try:
         return serve(build_app(api, settings, tabs, following=following), settings)
     finally:

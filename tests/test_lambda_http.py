@@ -20,7 +20,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from server import container, lambda_http
-from server.view import EVENT_STREAM, GRAPHQL_RESPONSE, JSON
+from server.negotiation import EVENT_STREAM, GRAPHQL_RESPONSE, JSON
 from tests.conftest import BANANAS, ROOT, make_table
 
 CONTEXT: Any = SimpleNamespace(aws_request_id="c6af9ac6-7b61-11e6-9a41-93e8deadbeef")

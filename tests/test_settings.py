@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resolvers.sdl import compile_model
-from server import serving
+from server import api, serving
 from server.settings import Settings, SettingsError, all_settings, load_settings
 from tests.conftest import BANANAS, way_to
 
@@ -147,7 +147,7 @@ def test_every_setting_says_what_it_is_and_in_which_unit() -> None:
 @pytest.mark.parametrize("executor", ["plan", "reference"])
 def test_the_api_has_the_executor_that_is_set(executor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
-    monkeypatch.setattr(serving, "Api", lambda graph, **options: made.append(options["executor"]))
+    monkeypatch.setattr(api, "Api", lambda graph, **options: made.append(options["executor"]))
     monkeypatch.setattr(serving, "build_app", lambda *_, **__: None)
     monkeypatch.setattr(serving, "serve", lambda *_: 0)
 
