@@ -390,3 +390,10 @@ print(lambda_http._made.cache_info().currsize, *[type(one).__name__ for one in l
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
 
     assert done.stdout.split() == ["1", "_Handler"], "the runtime's handler would write each line again"
+
+
+def test_a_function_keeps_the_limits_of_the_server(url: Function, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TABLEGRAPH_MAX_DEPTH", "2")
+
+    (error,) = url.post(BOXES)["errors"]
+    assert (error["extensions"]["limit"], error["extensions"]["most"]) == ("depth", 2)
