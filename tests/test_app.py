@@ -445,10 +445,11 @@ class Process:
 
 
 @asynccontextmanager
-async def process(program: str = __file__, **environ: str) -> AsyncIterator[Process]:
+async def process(*command: str, **environ: str) -> AsyncIterator[Process]:
+    """Run Python with these arguments, this file unless told, until it serves, and kill it at the end."""
     running = await asyncio.create_subprocess_exec(
         sys.executable,
-        program,
+        *(command or (__file__,)),
         env=os.environ | {"PYTHONPATH": os.getcwd(), "TABLEGRAPH_PORT": "0"} | environ,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

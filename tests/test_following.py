@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from functools import partial
@@ -29,9 +27,9 @@ from server import following as following_
 from server.app import build_app
 from server.following import SUBSCRIPTIONS, Following
 from server.settings import Settings
-from tests.conftest import ROOT, Served, way_to
+from tests.conftest import Served, way_to
 from tests.following import global_id
-from tests.test_app import Process, ScriptedApi
+from tests.test_app import Process, ScriptedApi, process
 from tests.test_streams_engine import SDL, fleet, put, ship
 
 __all__ = ["fleet"]
@@ -192,30 +190,14 @@ async def server(engine: str, table: str, schema: Path, **environ: str) -> Async
         "SCHEMA": str(schema),
         "TABLE": table,
         "ENDPOINT_URL": engine,
-        "PORT": "0",
         "LOG_FORMAT": "json",
         "STREAM": "on",
         "STREAM_POLL_MS": "20",
     }
-    running = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        "import sys; from server.cli import main; sys.exit(main(['serve']))",
-        env={**os.environ, **keys, "PYTHONPATH": str(ROOT)}
-        | {f"TABLEGRAPH_{name}": value for name, value in (settings | environ).items()},
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    started = Process(running)
-    try:
-        async with asyncio.timeout(30):
-            started.url = (await started.logged("GraphQL at "))["message"].removeprefix("GraphQL at ")
-            yield started
-    finally:
-        if running.returncode is None:
-            running.kill()
-        await running.communicate()
+    named = {f"TABLEGRAPH_{name}": value for name, value in (settings | environ).items()}
+    serve = "import sys; from server.cli import main; sys.exit(main(['serve']))"
+    async with process("-c", serve, **keys, **named) as started:
+        yield started
 
 
 async def all_of(url: str, wanted: set[bool]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graph.cursor import Position
+from graph.errors import SearchUnavailable
 from graph.imagined import ImaginedTable
 from graph.search.index import Document, Hit, Rebuilding, Searched, Status, document_id
 from graph.search.words import Word
@@ -40,8 +41,8 @@ class ImaginedIndex:
         """Take nothing."""
 
     async def rebuild(self, types: Sequence[Searched]) -> Rebuilding:
-        """Refuse to: there is nothing to build."""
-        raise NotImplementedError
+        """Refuse to. Raises: SearchUnavailable."""
+        raise SearchUnavailable("an imagined index finds whatever is asked for: there is nothing to build")
 
     async def close(self) -> None:
         """Have nothing to let go of."""

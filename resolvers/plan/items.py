@@ -108,6 +108,7 @@ class ReferenceRead:
                 if is_there or (node.key is not None and operation.has(node.key)):
                     ready.append(number)
             except Exception:
+                # It fails without a request: whoever reads it tells the error, and need not wait for that.
                 ready.append(number)
         return ready
 
