@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 
+from graph.identity import ANONYMOUS, Identity
+
 Outcome = Literal["executed", "refused", "mutation_over_get"]
 """How far an operation came. `refused`: parsing, validation, the choice of the operation or its variables failed."""
 
@@ -23,6 +25,8 @@ class Request(NamedTuple):
     """The client's key for this one operation: sent again, its mutations are not carried out again."""
     incremental: bool = False
     """True when the client takes an answer in several payloads, as `@defer` and `@stream` make them."""
+    identity: Identity = ANONYMOUS
+    """Who asks."""
 
 
 class Response(NamedTuple):
