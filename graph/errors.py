@@ -7,6 +7,7 @@ GraphError
 │   ├── CursorError     a cursor is damaged, or of another connection
 │   ├── IdError         a global id is damaged, or of another model
 │   └── PageError       first, last, after and before do not fit together
+├── Forbidden           the caller may not do this
 ├── WriteError          a write is refused, and nothing of it is done
 │   ├── AlreadyExists   the item to be created is there
 │   ├── NotFound        the item to be changed, or one that it names, is not there
@@ -111,6 +112,12 @@ class PageError(InputError):
     """The paging arguments contradict each other or ask for too much."""
 
     code = "BAD_PAGE"
+
+
+class Forbidden(GraphError):
+    """The caller may not do this: what they may is for the rules of the model, and their credentials, to say."""
+
+    code = "FORBIDDEN"
 
 
 InputPath = tuple[str | int, ...]

@@ -15,8 +15,10 @@ from graph.blobs import BlobStore
 from graph.client import MAX_TRIES, Meter, Response, back_off, forget_failure
 from graph.codec import Parse, parse_json
 from graph.errors import RequestRefused, StoreError, TableMissing, Throttled
+from graph.identity import Identity
 from graph.keys import KeyValue
 from graph.model import Index, Model
+from graph.permissions import Permissions
 from graph.pointers import Pointers
 from graph.records import contents
 from graph.requests import (
@@ -81,8 +83,11 @@ class Operation:
         consistent: bool = False,
         blobs: BlobStore | None = None,
         search: SearchIndex | None = None,
+        permissions: Permissions | None = None,
     ) -> None:
         self.model = model
+        self.permissions = permissions
+        """What the caller may do; None: everything."""
         self.search = search
         """What holds the texts of nodes; None where none of them is searched."""
         self.consistent = consistent
@@ -380,6 +385,7 @@ class Graph:
         """What holds the texts of nodes; None where no model needs it."""
         self.limits = limits or Limits()
         self._client = client
+        self._has_rules = model.has_rules
 
     def operation(
         self,
@@ -388,8 +394,12 @@ class Graph:
         report_capacity: bool = False,
         consistent: bool = False,
         reads: ReadSet | None = None,
+        identity: Identity | None = None,
     ) -> Operation:
-        """Begin an operation with fresh loaders and its own deadline; `reads` is told what it reads."""
+        """Begin an operation with fresh loaders and its own deadline; `reads` is told what it reads.
+
+        `identity` is who asks: only what the rules of the model let them may be done. None: it is our own doing.
+        """
         deadline = None if timeout_secs is None else asyncio.get_running_loop().time() + timeout_secs
         meter = Meter(report_capacity, deadline)
         client = self._client if reads is None else reads.over(self._client)
@@ -401,6 +411,7 @@ class Graph:
             consistent=consistent,
             blobs=self.blobs,
             search=self.search,
+            permissions=Permissions(self.model, identity) if identity is not None and self._has_rules else None,
         )
 
     async def send(self, request: Request, meter: Meter | None = None, parse: Parse = parse_json) -> Response:

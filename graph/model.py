@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from graph.keys import Path, Template
 from graph.packing import Blob
 from graph.periods import Period
+from graph.rules import Rule
 from graph.scalars import AttributeValue, Scalar
 
 
@@ -152,6 +153,8 @@ class Field:
     default: Default | None = None
     count: Count | None = None
     blob: Blob | None = None
+    auth: tuple[Rule, ...] = ()
+    """Who may read and write it, besides who may the item; none: everybody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +211,13 @@ class ItemType:
     """How the earlier versions of an item lie beside it: its key with the version's number in the place of 0."""
     searched: Mapping[str, float] = field(default_factory=dict)
     """The fields whose texts are searched, and how much each of them counts; none where the type is not searched."""
+    auth: tuple[Rule, ...] = ()
+    """Who may do what to its items; none: everybody everything."""
+
+    @property
+    def tenants(self) -> frozenset[Path]:
+        """Give the fields of its keys that hold the tenant: who belongs to one need not say which."""
+        return frozenset(match.path for rule in self.auth for match in rule.tenant)
 
     @property
     def named_by(self) -> frozenset[Path]:
@@ -327,6 +337,8 @@ class Find:
     """Several partitions are read that may lead to the same node: it is found once, in any or in all of them."""
     description: str | None = None
     deprecation_reason: str | None = None
+    auth: tuple[Rule, ...] = ()
+    """Who may ask; none: everybody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,6 +382,13 @@ class Model:
     same there."""
     inward: Mapping[str, tuple[Inward, ...]] = field(default_factory=dict)
     """For each node type: the references of other items that may lead to it."""
+
+    @property
+    def has_rules(self) -> bool:
+        """Say whether anything is not everybody's: it then matters who asks."""
+        fields = (field for type_ in self.items.values() for field in type_.fields.values())
+        ruled: Iterable[ItemType | Find | Field] = (*self.items.values(), *self.finds.values(), *fields)
+        return any(one.auth for one in ruled)
 
     @property
     def nodes(self) -> tuple[ItemType, ...]:

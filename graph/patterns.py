@@ -44,7 +44,8 @@ def lookup_arguments(model: Model, item: ItemType) -> dict[str, tuple[Path, bool
     """List the arguments of an item type's lookup: the path that each gives, and whether it is required.
 
     The fields that name the item are required. Those that only its sort key holds are not, unless the partition
-    is shared: it belongs to another node, whose child is then one among many, or it is a constant.
+    is shared: it belongs to another node, whose child is then one among many, or it is a constant. The tenant is known
+    of who asks.
     """
     layout = item.layouts[0]
     table = model.tables[layout.table]
@@ -56,7 +57,8 @@ def lookup_arguments(model: Model, item: ItemType) -> dict[str, tuple[Path, bool
     arguments: dict[str, tuple[Path, bool]] = {}
     for variables, required in ((naming, True), (partition, True), (sort, is_child)):
         for variable in variables:
-            arguments.setdefault(_argument_name(item, variable.path), (variable.path, required))
+            is_required = required and variable.path not in item.tenants
+            arguments.setdefault(_argument_name(item, variable.path), (variable.path, is_required))
     return arguments
 
 

@@ -251,6 +251,8 @@ def _structural(model: Model) -> frozenset[str]:
         refs += [ref for entry in type_.fields.values() for ref in entry.refs.values()]
         paths += [variable.path for ref in refs for variable in ref.variables]
         paths += [(type_.version,)] if type_.version is not None else []
+        rules = [*type_.auth, *(rule for entry in type_.fields.values() for rule in entry.auth)]
+        paths += [match.path for rule in rules for match in rule.matches]
     for relationship in model.relationships.values():
         paths += [*relationship.needs, *relationship.asks]
     for find in model.finds.values():

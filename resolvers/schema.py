@@ -149,6 +149,7 @@ class Api:
             report_capacity=request.cost,
             consistent=kind is OperationType.MUTATION,
             reads=reads,
+            identity=request.identity,
         )
         operation.idempotency_key = request.idempotency_key
         stale = self._stale(prepared)
@@ -177,7 +178,12 @@ class Api:
 
         def begin() -> Operation:
             # Read consistently: an event must not be older than the write that it tells of.
-            return self._graph.operation(timeout_secs=self._timeout_secs, report_capacity=request.cost, consistent=True)
+            return self._graph.operation(
+                timeout_secs=self._timeout_secs,
+                report_capacity=request.cost,
+                consistent=True,
+                identity=request.identity,
+            )
 
         async def execute(operation: Operation, told: Told | GraphQLError) -> dict[str, Any]:
             stale = self._stale(prepared)

@@ -6,6 +6,7 @@ from graphql import Source
 
 from graph.model import Model, ObjectType
 from resolvers.sdl.arguments import Arguments
+from resolvers.sdl.auth import Auth
 from resolvers.sdl.blobs import Blobs
 from resolvers.sdl.checks import Checks
 from resolvers.sdl.copies import check_copies
@@ -85,12 +86,14 @@ def _build(declared: Declarations, report: Report, table: str | None) -> Model:
     }
     Checks(declared, tables, items, report).all()
     arguments = Arguments(declared, templates, report)
-    finds = Finds(declared, arguments, tables, items, report).all()
-    relationships = Relationships(declared, tables, items, report).all()
+    auth = Auth(declared, tables, items, report)
+    items = auth.all()
+    finds = auth.finds(Finds(declared, arguments, tables, items, auth.tenants, report).all())
+    relationships = auth.relationships(Relationships(declared, tables, items, report).all())
     Upkeep(declared, items, relationships, report).check()
     Blobs(declared, items, report).check()
     items = Search(declared, tables, items, report).all()
-    lookups = Lookups(declared, tables, items, report).all()
+    lookups = auth.lookups(Lookups(declared, tables, items, report).all())
     rivals = Rivals(declared, tables, items, report).all()
     check_names(declared, report)
     model = Model(

@@ -73,6 +73,8 @@ class DeclaredField:
     node: FieldDefinitionNode
     type: TypeRef
     directives: dict[str, Directive]
+    auth: tuple[Directive, ...] = ()
+    """The one directive that a field may have several times."""
 
     @property
     def name(self) -> str:
@@ -219,8 +221,9 @@ def _declare_type(
 ) -> None:
     fields: dict[str, DeclaredField] = {}
     for entry in node.fields or ():
-        directives = dict(_directives(entry.directives, report))
-        fields.setdefault(entry.name.value, DeclaredField(entry, type_ref(entry.type), directives))
+        uses = list(_directives(entry.directives, report))
+        auth = tuple(use for name, use in uses if name == "auth")
+        fields.setdefault(entry.name.value, DeclaredField(entry, type_ref(entry.type), dict(uses), auth))
     declared = DeclaredType(node, fields, list(_directives(node.directives, report)))
     if isinstance(node, InterfaceTypeDefinitionNode):
         found.interfaces.setdefault(declared.name, declared)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 
+from graph.keys import Path
 from graph.model import Access, Argument, Find, ItemType
 from graph.planner import is_bound
 from resolvers.sdl.accesses import SOME_VALUE, accesses, strong
@@ -23,9 +25,12 @@ class Finds:
         arguments: Arguments,
         tables: Tables,
         items: Mapping[str, ItemType],
+        tenants: Mapping[str, frozenset[Path]],
         report: Report,
     ) -> None:
+        """Take the fields that hold the tenant of each type: who reads within one need not say which."""
         self._declared = declared
+        self._tenants = tenants
         self._arguments = arguments
         self._tables = tables
         self._items = items
@@ -35,7 +40,7 @@ class Finds:
         """Resolve every field of Query."""
         made: dict[str, Find] = {}
         for field in self._declared.query.fields.values() if self._declared.query else ():
-            others = [use.node for name, use in field.directives.items() if name not in ("find", "deprecated")]
+            others = [use.node for name, use in field.directives.items() if name not in ("find", "deprecated", "auth")]
             if others and not self._report.blames(others[0]):
                 self._report.add(
                     others[0],
@@ -158,8 +163,9 @@ class Finds:
     ) -> tuple[Access, ...]:
         layouts = [layout for name in item_types for layout in self._items[name].layouts]
         values = [argument for argument in arguments if argument.range_fields is None]
-        given = {argument.path: SOME_VALUE for argument in values}
-        required = {argument.path: SOME_VALUE for argument in values if argument.type.required}
+        known = {} if field.auth else dict.fromkeys(chain(*(self._tenants[name] for name in item_types)), SOME_VALUE)
+        given = known | {argument.path: SOME_VALUE for argument in values}
+        required = known | {argument.path: SOME_VALUE for argument in values if argument.type.required}
         ways = accesses(self._tables, layouts, given)
         if accesses(self._tables, layouts, required):
             return ways

@@ -18,6 +18,15 @@ enum CopyMode { TRANSACTION STREAM }
 """The time of an item's creation, or of every write of it."""
 enum Moment { CREATE WRITE }
 
+"""What may be done to an item, or to a field of it."""
+enum AuthRight { READ CREATE UPDATE DELETE }
+
+"""A field of the item, or of a node that it names (`order.author`), and the claim of the caller that it equals."""
+input AuthField { field: String!  claim: String! = "sub" }
+
+"""A claim that the caller has, with one of these values."""
+input AuthClaim { name: String!  in: [String!] }
+
 """The table: its key attributes, and the attribute that names an item's type, if it has one."""
 directive @table(
   name: String!
@@ -109,6 +118,19 @@ the others.
 """
 directive @search(weight: Float! = 1) on OBJECT | FIELD_DEFINITION
 
+"""
+Who may do what. All that one @auth says must hold, and of several any one lets in; nobody else is. `tenant` is a field
+that the partition key holds.
+"""
+directive @auth(
+  rights: [AuthRight!]! = [READ, CREATE, UPDATE, DELETE]
+  roles: [String!]
+  claim: AuthClaim
+  owner: AuthField
+  tenant: AuthField
+  anonymous: Boolean! = false
+) repeatable on OBJECT | FIELD_DEFINITION
+
 scalar DateTime
 scalar Date
 scalar Decimal
@@ -121,7 +143,7 @@ SCALAR_NAMES = ("ID", "String", "Int", "Float", "Boolean", "DateTime", "Date", "
 
 DIRECTIVE_NAMES = (
     *("table", "index", "node", "edge", "indexed", "relationship", "attribute", "find"),
-    *("count", "version", "default", "history", "ttl", "blob", "search"),
+    *("count", "version", "default", "history", "ttl", "blob", "search", "auth"),
 )
 
 RESERVED_TYPES = {
