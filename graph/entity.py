@@ -222,7 +222,7 @@ class Entity:
         """Say whether any of these fields cannot be answered from what is known."""
         if self.type.virtual or self.holds is None:
             return False
-        return any(self._lacks(name) for name in names)
+        return self.type.must_be_seen or any(self._lacks(name) for name in names)
 
     def _lacks(self, name: str) -> bool:
         if name == "id":

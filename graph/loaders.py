@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 from graph.batches import Batches, ItemLoader
 from graph.blobs import BlobStore
 from graph.client import MAX_TRIES, Meter, Response, back_off, forget_failure
 from graph.codec import Parse, parse_json
 from graph.errors import RequestRefused, StoreError, TableMissing, Throttled
+from graph.guard import Guard, Sight
 from graph.identity import Identity
 from graph.keys import KeyValue
 from graph.model import Index, Model
@@ -386,6 +388,8 @@ class Graph:
         self.limits = limits or Limits()
         self._client = client
         self._has_rules = model.has_rules
+        self._sights: WeakKeyDictionary[Identity, Sight] = WeakKeyDictionary()
+        """By the identities that are still in use: a server keeps one as long as its token."""
 
     def operation(
         self,
@@ -403,16 +407,27 @@ class Graph:
         deadline = None if timeout_secs is None else asyncio.get_running_loop().time() + timeout_secs
         meter = Meter(report_capacity, deadline)
         client = self._client if reads is None else reads.over(self._client)
+        sight = self._sight(identity) if identity is not None and self._has_rules else None
         return Operation(
             self.model,
-            client,
+            client if sight is None else Guard(client, sight),
             self.limits,
             meter,
             consistent=consistent,
             blobs=self.blobs,
             search=self.search,
-            permissions=Permissions(self.model, identity) if identity is not None and self._has_rules else None,
+            permissions=None if sight is None else sight.permissions,
         )
+
+    def permissions(self, identity: Identity) -> Permissions | None:
+        """Say what a caller may do; None where the model has no rules, and everybody may do everything."""
+        return self._sight(identity).permissions if self._has_rules else None
+
+    def _sight(self, identity: Identity) -> Sight:
+        found = self._sights.get(identity)
+        if found is None:
+            found = self._sights[identity] = Sight(self.model, Permissions(self.model, identity))
+        return found
 
     async def send(self, request: Request, meter: Meter | None = None, parse: Parse = parse_json) -> Response:
         """Send a single request outside any operation. Raises StoreError."""

@@ -213,6 +213,8 @@ class ItemType:
     """The fields whose texts are searched, and how much each of them counts; none where the type is not searched."""
     auth: tuple[Rule, ...] = ()
     """Who may do what to its items; none: everybody everything."""
+    must_be_seen: bool = False
+    """That a node is named does not tell whether the caller may read it: its own item does."""
 
     @property
     def tenants(self) -> frozenset[Path]:

@@ -12,10 +12,14 @@ from graph.errors import ItemError
 from graph.identity import Identity
 from graph.keys import Path
 from graph.model import Model
-from graph.rules import Match, Right, Rule
+from graph.rules import Right, Rule
 
 LISTS = ("scope", "scp")
 """Claims whose text is a list with spaces between its values. Source: RFC 8693, 4.2."""
+
+
+Denied = tuple[str, str, Right]
+"""What a caller may never do: the type, its field or an empty text for all of it, and the right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +28,14 @@ class Test:
 
     path: Path
     values: frozenset[str]
+    in_key: bool = False
+    """What the primary key says counts, and not what an attribute may say besides."""
 
     def passes(self, entity: Entity) -> bool:
         """Say whether an item passes: one of which this cannot be read does not."""
         try:
-            value = entity.at(self.path)
+            keys = entity.key_paths if self.in_key else {}
+            value = keys[self.path] if self.path in keys else entity.at(self.path)
         except ItemError:
             return False
         values = value if isinstance(value, (list, tuple, set, frozenset)) else (value,)
@@ -55,6 +62,12 @@ class Grant:
         """Say whether the caller has it for this item."""
         return any(all(test.passes(entity) for test in way) for way in self.ways)
 
+    def may_hold(self, known: Mapping[Path, Any]) -> bool:
+        """Say whether the caller may have it for an item of which these values are known."""
+        return any(
+            all(test.path not in known or _text(known[test.path]) in test.values for test in way) for way in self.ways
+        )
+
     @property
     def bound(self) -> Mapping[Path, str]:
         """Give the values that fields of every such item have: where each way leaves but one, and it is the same."""
@@ -75,7 +88,11 @@ class Permissions:
     """What one caller may do to the items of a model."""
 
     def __init__(self, model: Model, identity: Identity) -> None:
-        self.identity = identity
+        # What is remembered by its identity must not keep that alive.
+        self.subject = identity.subject
+        """Who they are; None for somebody without credentials."""
+        self._roles = identity.roles
+        self._said = identity.claims
         self._model = model
         self._claims: dict[str, frozenset[str]] = {}
         self._grants: dict[tuple[Rule, ...], dict[Right, Grant]] = {}
@@ -108,20 +125,16 @@ class Permissions:
 
     def _way(self, rule: Rule) -> tuple[Test, ...] | None:
         """Apply one rule; None where it does not let the caller in, whatever the item."""
-        identity = self.identity
         if rule.anonymous:
             return ()
-        if identity.is_anonymous or (rule.roles and not rule.roles & identity.roles):
+        if self.subject is None or (rule.roles and not rule.roles & self._roles):
             return None
         if rule.claim is not None:
             values = self.claim(rule.claim)
             if not values or (rule.values and not values & rule.values):
                 return None
-        tests = [self._test(match) for match in rule.matches]
+        tests = [Test(match.path, self.claim(match.claim), match in rule.tenant) for match in rule.matches]
         return tuple(tests) if all(test.values for test in tests) else None
-
-    def _test(self, match: Match) -> Test:
-        return Test(match.path, self.claim(match.claim))
 
     def claim(self, name: str) -> frozenset[str]:
         """Give the values of a claim, a list's one by one; `a.b` is what is called b in the object a."""
@@ -131,22 +144,22 @@ class Permissions:
         return known
 
     def _raw(self, name: str) -> Any:
-        claims = self.identity.claims
+        claims = self._said
         if name in claims:
             return claims[name]
         value: Any = claims
         for part in name.split("."):
             value = value.get(part) if isinstance(value, Mapping) else None
-        return self.identity.subject if value is None and name == "sub" else value
+        return self.subject if value is None and name == "sub" else value
 
     @cached_property
-    def denied(self) -> frozenset[tuple[str, str, Right]]:
+    def denied(self) -> frozenset[Denied]:
         """List what the caller may not do to any item: (type, field or "", right); of finds ("Query", name, READ).
 
         Callers with the same list see the same API.
         """
         model = self._model
-        found: set[tuple[str, str, Right]] = set()
+        found: set[Denied] = set()
         for type_ in model.items.values():
             rules = [("", type_.auth)] + [(name, field.auth) for name, field in type_.fields.items()]
             found |= {(type_.name, name, right) for name, one in rules for right in Right if self.by(one, right).never}

@@ -25,7 +25,7 @@ async def relationship(
     operation: Operation, pattern: Relationship, parent: Entity, arguments: Mapping[str, Any], selection: Selection
 ) -> Connection:
     """Resolve a to-many relationship. Raises PageError, CursorError, InputError, StoreError."""
-    where = read_where(operation.model, pattern.item_types[0], arguments.get("where"))
+    where = read_where(operation.model, pattern.item_types[0], arguments.get("where"), operation.permissions)
     asked = _asked(operation, where, is_descending(arguments, default=False), selection)
     asked = replace(asked, fresh=is_fresh(arguments))
     return await reads.connection(operation, pattern, parent, page_arguments(arguments), asked)
@@ -36,7 +36,7 @@ async def find(operation: Operation, pattern: Find, arguments: Mapping[str, Any]
     where = Every(
         (
             read_arguments(pattern.arguments, arguments),
-            read_where(operation.model, pattern.item_types[0], arguments.get("where")),
+            read_where(operation.model, pattern.item_types[0], arguments.get("where"), operation.permissions),
         )
     )
     asked = _asked(operation, where, is_descending(arguments, default=pattern.descending), selection)

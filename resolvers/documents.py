@@ -9,6 +9,7 @@ from typing import Any
 from graphql import (
     ASTValidationRule,
     DocumentNode,
+    FieldNode,
     GraphQLError,
     GraphQLSchema,
     NoFragmentCyclesRule,
@@ -19,7 +20,9 @@ from graphql import (
 from graphql.execution.values import VariableValues
 
 from graph.model import Model
+from graph.permissions import Denied, Permissions
 from resolvers.limits import DocumentLimits, Unmeasurable, exceeded, parse_within
+from resolvers.permitted import Permitted
 from resolvers.plan.document import Collector, Fields, Surveyed, survey
 from resolvers.plan.plan import Plan
 from resolvers.stale import CopiesShown
@@ -29,6 +32,7 @@ CHARACTERS_CACHED = 100_000
 """Length of a document that is kept at most: a thousand of the longest bodies would fill the memory."""
 PLANS_CACHED = 16
 """Plans of one operation that are kept: one for each set of the variables that decide what is selected."""
+INTROSPECTION = ("__schema", "__type")
 MEASURABLE = (UniqueFragmentNamesRule, NoFragmentCyclesRule)
 """The rules that refuse what cannot be measured; each visits a fragment once."""
 ERRORS_TOLD = 10
@@ -48,8 +52,23 @@ class Prepared:
         """Whether plans serve it."""
         self.shows_copies = shows_copies
         """Whether its answers may show copies that are behind."""
+        self.introspects = any(
+            isinstance(one, FieldNode) and one.name.value in INTROSPECTION
+            for one in surveyed.definition.selection_set.selections
+        )
+        """Whether it asks for the schema itself."""
         self._surveyed = surveyed
+        self._refused: OrderedDict[frozenset[Denied], list[GraphQLError]] = OrderedDict()
         self._plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
+
+    def refused(self, permissions: Permissions, permitted: Permitted) -> list[GraphQLError]:
+        """List what of the document its caller may not ask for, by their kind. Cost: one visit for each kind."""
+        found = self._refused.get(permissions.denied)
+        if found is None:
+            found = self._refused[permissions.denied] = permitted.errors(self.document, permissions)
+            if len(self._refused) > PLANS_CACHED:
+                self._refused.popitem(last=False)
+        return found
 
     def root(self, schema: GraphQLSchema, variables: VariableValues) -> Fields:
         """Collect the root fields for these variables."""

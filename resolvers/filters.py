@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any
 
-from graph.errors import InputError
+from graph.errors import Forbidden, InputError
 from graph.filters import Every, Filter, Never, Some, Test
 from graph.keys import Path
-from graph.model import Argument, Field, FieldKind, Model
+from graph.model import Argument, Field, FieldKind, ItemType, Model
+from graph.permissions import Permissions
+from graph.rules import Right
 from graph.scalars import Scalar, TextOrder
 
 EQUALITY = ("eq", "ne", "in")
@@ -64,9 +66,40 @@ def is_filterable(model: Model, field: Field) -> bool:
     return field.type.of is None and field.type.named in model.objects
 
 
-def read_where(model: Model, type_name: str, value: Mapping[str, Any] | None) -> Filter:
-    """Turn the value of a `where` argument into a filter. Raises InputError."""
+def read_where(
+    model: Model, type_name: str, value: Mapping[str, Any] | None, permissions: Permissions | None = None
+) -> Filter:
+    """Turn the value of a `where` argument into a filter, for a caller with these permissions (None: all).
+
+    Raises: InputError, Forbidden where what passes would tell of a field that they may not read.
+    """
+    if permissions is not None and value:
+        _refuse_hidden(model, type_name, value, permissions, ())
     return Every(tuple(_parts(model, type_name, value or {}, ())))
+
+
+def _refuse_hidden(
+    model: Model, type_name: str, value: Mapping[str, Any], permissions: Permissions, prefix: Path
+) -> None:
+    type_ = model.items.get(type_name) or model.objects[type_name]
+    for name, content in value.items():
+        if content is None:
+            continue
+        if name in ("and", "or", "not"):
+            for entry in [content] if name == "not" else content:
+                _refuse_hidden(model, type_name, entry, permissions, prefix)
+            continue
+        field, path = type_.fields[name], (*prefix, name)
+        # Of a copied node DynamoDB itself looks at the fields, whoever may read them.
+        is_copied = isinstance(type_, ItemType) and any(layout.copy == name for layout in type_.layouts)
+        ends = [permissions.of(target, Right.READ) for target in field.refs] if is_copied else []
+        if not all(grant.always for grant in (permissions.by(field.auth, Right.READ), *ends)):
+            raise Forbidden(
+                f"`where: {{ {'.'.join(path)}: … }}` looks at what you may not read in every item: expected a filter "
+                "by fields that you may. Leave it out"
+            )
+        if field.scalar is None:
+            _refuse_hidden(model, field.type.named, content, permissions, path)
 
 
 def _parts(model: Model, type_name: str, value: Mapping[str, Any], prefix: Path) -> Iterator[Filter]:

@@ -9,6 +9,7 @@ from typing import Literal
 from graph.keys import Path
 from graph.model import Field, ItemType, Relationship
 from graph.model import Find as FindPattern
+from graph.rules import Right
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,4 +74,19 @@ class Entry:
     name: str
 
 
-Meaning = GlobalId | Attribute | Reference | ToOne | ToMany | Lookup | Find | Part | Entry
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """A mutation of items of a type, and the rights that it takes."""
+
+    item: ItemType
+    rights: frozenset[Right]
+
+
+@dataclass(frozen=True, slots=True)
+class Follows:
+    """A subscription to changes of items of these types."""
+
+    item_types: tuple[str, ...]
+
+
+Meaning = GlobalId | Attribute | Reference | ToOne | ToMany | Lookup | Find | Part | Entry | Writes | Follows

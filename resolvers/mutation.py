@@ -15,12 +15,14 @@ from graph.entity import Entity
 from graph.loaders import Operation
 from graph.model import ItemType, Model, TypeRef
 from graph.patterns import lookup_name
+from graph.rules import Right
 from graph.writes import changing, creating, deleting
 from graph.writes.commit import Mutation, write
 from graph.writes.receipts import Receipt
 from graph.writes.writing import Writing
 from resolvers.fields import annotation, argument, resolver_field, value_field
 from resolvers.inputs import InputBuilder
+from resolvers.meanings import Writes
 from resolvers.node import needs_of, write_id
 from resolvers.selection import Selection
 from resolvers.write_inputs import WriteInputBuilder
@@ -53,7 +55,9 @@ class MutationBuilder:
         deleted = self._payload(f"Delete{item.name}Payload", item, self._deleted_id(item), "as it was")
         create = argument("input", annotation(self._writes.create(item)), f"The new {item.name}.")
         key = argument("key", annotation(self._writes.key(item.name)), "Which one.")
-        yield self._field(f"create{item.name}", item, payload, [create], _create(item), f"Create a {item.name}.")
+        yield self._field(
+            f"create{item.name}", item, payload, [create], _create(item), f"Create a {item.name}.", Right.CREATE
+        )
         yield self._field(
             f"update{item.name}",
             item,
@@ -61,6 +65,7 @@ class MutationBuilder:
             [key, *self._changes(item), *self._conditions(item)],
             _update(item),
             f"Change a {item.name}, and all that is made of it.",
+            Right.UPDATE,
         )
         yield self._field(
             f"upsert{item.name}",
@@ -69,6 +74,8 @@ class MutationBuilder:
             [create],
             _upsert(item),
             f"Create a {item.name}, or give the one that is there these values.",
+            Right.CREATE,
+            Right.UPDATE,
         )
         yield self._field(
             f"delete{item.name}",
@@ -77,6 +84,7 @@ class MutationBuilder:
             [key, *self._cascade(item), *self._conditions(item)],
             _delete(item),
             f"Delete a {item.name}.",
+            Right.DELETE,
         )
 
     # --- arguments ---
@@ -133,6 +141,7 @@ class MutationBuilder:
         arguments: list[StrawberryArgument],
         prepare: Prepare,
         description: str,
+        *rights: Right,
     ) -> StrawberryField:
         async def resolve(_: Any, operation: Operation, given: Mapping[str, Any], selection: Selection) -> Entity:
             async def build(writing: Writing) -> Any:
@@ -143,7 +152,13 @@ class MutationBuilder:
 
         key = argument(KEY_ARGUMENT, annotation(strawberry.ID, NULLABLE), KEY_TEXT)
         return resolver_field(
-            name, annotation(payload, NULLABLE), resolve, self._model.possible, [*arguments, key], description
+            name,
+            annotation(payload, NULLABLE),
+            resolve,
+            self._model.possible,
+            [*arguments, key],
+            description,
+            meaning=Writes(item, frozenset(rights)),
         )
 
 

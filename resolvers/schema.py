@@ -39,6 +39,7 @@ from resolvers.stale import Stale, Watermark
 from resolvers.subscription import Told
 from resolvers.transaction import TransactionExecutor, is_transaction, transaction_directive
 from resolvers.types import TypeBuilder
+from resolvers.views import View, Views
 
 Executor = Literal["plan", "reference"]
 """How queries are executed: by compiled plans, or by Strawberry, which the plans are held against."""
@@ -87,8 +88,12 @@ class Api:
         hub: Hub | None = None,
         watermark: Watermark | None = None,
         limits: DocumentLimits = LIMITS,
+        hide_forbidden: bool = False,
     ) -> None:
-        """Take the graph, the hub of its changes, and what tells before when all was written that its copies show."""
+        """Take the graph, the hub of its changes, and what tells before when all was written that its copies show.
+
+        `hide_forbidden`: what a caller may never ask for is for them not in the schema.
+        """
         self._graph = graph
         self._hub = hub
         self._watermark = watermark
@@ -101,12 +106,19 @@ class Api:
         rules = (*specified_rules, LiveInOnePiece)
         if not introspection:
             rules = (*rules, NoSchemaIntrospectionCustomRule)
-        self._documents = Documents(self._schema, rules, limits)
+        self._views = Views(
+            self._schema, graph.model, lambda schema: Documents(schema, rules, limits), are_hiding=hide_forbidden
+        )
 
     @property
     def model(self) -> Model:
         """Give the model that the API is made from."""
         return self._graph.model
+
+    @property
+    def documents(self) -> Documents:
+        """Give the documents of those who see the whole schema."""
+        return self._views.of(None).documents
 
     def sdl(self) -> str:
         """Print the public schema."""
@@ -125,7 +137,7 @@ class Api:
         Cost: parsing and validation once for each document, as long as it is among the last thousand. `reads` is told
         what a query reads.
         """
-        prepared = self._documents.prepare(request.query, request.operation_name)
+        view, prepared = self._prepare(request)
         if isinstance(prepared, list):
             return refuse(prepared)
         kind = prepared.definition.operation
@@ -155,15 +167,19 @@ class Api:
         stale = self._stale(prepared)
         if request.incremental and prepared.is_incremental and not is_transaction(prepared.definition):
             return await incremental.execute(self._schema, prepared, request, operation, stale)
+        if view.schema is not self._schema and isinstance(
+            refused := self._variables(prepared, request, view.schema), list
+        ):
+            return refuse(refused)
         try:
-            result = await self._run(prepared, request, operation)
+            result = await self._run(view, prepared, request, operation)
         finally:
             await operation.close()
         return respond(result, operation, stale, cost=request.cost)
 
     async def open(self, request: Request) -> Response | Events:
         """Begin an operation that may go on: subscriptions and live queries give events, all else a response."""
-        prepared = self._documents.prepare(request.query, request.operation_name)
+        _, prepared = self._prepare(request)
         if isinstance(prepared, list) or not goes_on(prepared.definition):
             return await self.execute(request)
         variables = self._variables(prepared, request)
@@ -196,6 +212,16 @@ class Api:
         found = await follow(self._hub, root, begin, execute)
         return refuse([found]) if isinstance(found, GraphQLError) else found
 
+    def _prepare(self, request: Request) -> tuple[View, Prepared | list[GraphQLError]]:
+        """Prepare a document as its caller may ask for it."""
+        permissions = self._graph.permissions(request.identity)
+        view = self._views.of(permissions)
+        prepared = view.documents.prepare(request.query, request.operation_name)
+        if permissions is not None and not isinstance(prepared, list):
+            errors = prepared.refused(permissions, self._views.permitted)
+            return view, errors or prepared
+        return view, prepared
+
     async def _open_live(self, prepared: Prepared, request: Request, variables: VariableValues) -> Response | Events:
         try:
             throttle_secs = throttle_of(self._schema, prepared.definition, variables)
@@ -205,21 +231,27 @@ class Api:
         except GraphQLError as error:
             return refuse([error])
 
-    async def _run(self, prepared: Prepared, request: Request, operation: Operation) -> ExecutionResult:
+    async def _run(self, view: View, prepared: Prepared, request: Request, operation: Operation) -> ExecutionResult:
         if self._has_plans and prepared.is_plain:
             variables = self._variables(prepared, request)
             if isinstance(variables, list):
                 return ExecutionResult(None, variables)
             if (plan := prepared.plan(self._schema, self.model, variables)) is not None:
                 return await plan.execute(operation, variables)
-        return await self._executed(prepared, request, operation)
+        schema = view.schema if prepared.introspects else self._schema
+        return await self._executed(prepared, request, operation, schema=schema)
 
     async def _executed(
-        self, prepared: Prepared, request: Request, operation: Operation, root: object = None
+        self,
+        prepared: Prepared,
+        request: Request,
+        operation: Operation,
+        root: object = None,
+        schema: GraphQLSchema | None = None,
     ) -> ExecutionResult:
         """Execute an operation field by field."""
         result = experimental_execute_incrementally(
-            self._schema,
+            schema or self._schema,
             prepared.document,
             root,
             context_value=operation,
@@ -235,8 +267,10 @@ class Api:
     def _stale(self, prepared: Prepared) -> Stale | None:
         return Stale(self._watermark) if prepared.shows_copies else None
 
-    def _variables(self, prepared: Prepared, request: Request) -> VariableValues | list[GraphQLError]:
+    def _variables(
+        self, prepared: Prepared, request: Request, schema: GraphQLSchema | None = None
+    ) -> VariableValues | list[GraphQLError]:
         defined = prepared.definition.variable_definitions
         if not defined:
             return NO_VARIABLES
-        return get_variable_values(self._schema, defined, dict(request.variables or {}))
+        return get_variable_values(schema or self._schema, defined, dict(request.variables or {}))

@@ -50,6 +50,6 @@ async def search(
 ) -> Connection:
     """Resolve the search of a type. Raises PageError, CursorError, InputError, SearchUnavailable, StoreError."""
     names = selection.names()
-    where = read_where(operation.model, item.name, arguments.get("where"))
+    where = read_where(operation.model, item.name, arguments.get("where"), operation.permissions)
     asked = Asked(where, wants_page=wants_page(names), wants_count="totalCount" in names)
     return await hits.search(operation, item, arguments["text"], page_arguments(arguments), asked)

@@ -23,6 +23,7 @@ from graph.streams.interests import EdgeInterest, Event, Interest, NodeInterest,
 from resolvers.fields import ResolverField, annotation, argument, resolver_field, value_field
 from resolvers.filters import read_where
 from resolvers.inputs import InputBuilder
+from resolvers.meanings import Follows
 from resolvers.mutation import MakeObject
 from resolvers.node import needs_of, read_id, write_id
 from resolvers.selection import Selection
@@ -84,7 +85,7 @@ class SubscriptionBuilder:
     def _of_nodes(self, item: ItemType) -> StrawberryField:
         async def follow(operation: Operation, given: Mapping[str, Any]) -> Interest:
             named = None if given.get("id") is None else read_node(operation.model, given["id"], (item.name,))
-            where = read_where(operation.model, item.name, given.get("where"))
+            where = read_where(operation.model, item.name, given.get("where"), operation.permissions)
             return NodeInterest(item, None if named is None else named.key, where)
 
         node = annotation(self._classes[item.name], NULLABLE)
@@ -108,7 +109,7 @@ class SubscriptionBuilder:
     def _of_edges(self, pattern: Relationship) -> StrawberryField:
         async def follow(operation: Operation, given: Mapping[str, Any]) -> Interest:
             source = read_node(operation.model, given["id"], (pattern.source,))
-            where = read_where(operation.model, pattern.item_types[0], given.get("where"))
+            where = read_where(operation.model, pattern.item_types[0], given.get("where"), operation.permissions)
             return await edge_interest(operation, pattern, source, where)
 
         title = f"{pattern.source}{pattern.name[:1].upper()}{pattern.name[1:]}"
@@ -149,7 +150,7 @@ class SubscriptionBuilder:
             python_name=name, graphql_name=name, type_annotation=annotation(payload), description=description
         )
         field.resolve, field.follow = resolve, follow
-        field.possible, field.meaning, field.arguments = self._model.possible, None, arguments
+        field.possible, field.meaning, field.arguments = self._model.possible, Follows(item_types), arguments
         return field
 
     def _kind_field(self) -> StrawberryField:

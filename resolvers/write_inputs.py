@@ -10,11 +10,18 @@ from strawberry.types.field import StrawberryField
 
 from graph.model import Field, FieldKind, ItemType, Model, TypeRef
 from graph.patterns import lookup_name
+from graph.rules import Right
 from graph.writes.naming import naming_fields
 from resolvers.fields import annotation, input_field
 from resolvers.inputs import definition, new_input
 
 NULLABLE = TypeRef(False)
+
+WRITE_INPUTS: Mapping[str, Right] = {
+    "Create{}Input": Right.CREATE,
+    **dict.fromkeys(("Update{}Input", "Increment{}Input", "Append{}Input", "Remove{}Input"), Right.UPDATE),
+}
+"""The names of the inputs that take the fields of a type, and the right that each field takes there."""
 
 
 class WriteInputBuilder:

@@ -17,6 +17,7 @@ def api_of(graph: Graph, settings: Settings, following: Following | None = None)
         mutations=settings.mutations,
         executor=settings.executor,
         limits=settings.document_limits,
+        hide_forbidden=settings.hide_forbidden,
         hub=following.hub if following else None,
         watermark=following.watermark if following else None,
     )

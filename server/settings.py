@@ -165,6 +165,14 @@ class Settings:
     introspection: bool = field(
         default=True, metadata=_about("Whether clients may read the schema by introspection.", _flag)
     )
+    hide_forbidden: bool = field(
+        default=False,
+        metadata=_about(
+            "Whether types and fields that a caller may never ask for (`@auth`) are missing from the schema as that "
+            "caller sees it, in errors as well; they are refused anyway.",
+            _flag,
+        ),
+    )
     mutations: bool = field(
         default=True, metadata=_about("Whether the API writes; without, it has no mutations at all.", _flag)
     )

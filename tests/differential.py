@@ -143,7 +143,7 @@ async def in_rhythm(world: World, query: Query, answer: Answer, lenient: Lenient
 
 def share_documents(apis: list[Api], text: str) -> None:
     """Spare the second API to parse and validate what the first one has: most of a case's time goes there."""
-    mine, other = (api._documents._documents for api in apis)
+    mine, other = (api.documents._documents for api in apis)
     found = mine.get(text)
     if isinstance(found, (DocumentNode, list)) and text not in other:
         other[text] = found

@@ -292,7 +292,7 @@ async def test_documents_of_great_length_are_served_and_not_kept() -> None:
     query = of_container("number") + " " * documents.CHARACTERS_CACHED
 
     assert "errors" not in (await api.execute(Request(query))).body
-    assert (list(api._documents._documents), list(api._documents._prepared)) == ([], [])
+    assert (list(api.documents._documents), list(api.documents._prepared)) == ([], [])
 
 
 @pytest.mark.parametrize("query", ["{ a", of_container("number " * 11_000)], ids=["syntax", "tokens"])
@@ -301,7 +301,7 @@ async def test_what_is_refused_is_kept_without_what_was_read_of_it(query: str) -
 
     await api.execute(Request(query))
 
-    (kept,) = api._documents._documents.values()
+    (kept,) = api.documents._documents.values()
     assert isinstance(kept, list)
     assert [(error.__traceback__, error.__context__, error.__cause__) for error in kept] == [(None, None, None)]
 

@@ -66,7 +66,7 @@ def find_read(find: Find, arguments: Arguments, wanted: Wanted) -> Read:
         where = Every(
             (
                 read_arguments(find.arguments, given),
-                read_where(run.operation.model, find.item_types[0], given.get("where")),
+                read_where(run.operation.model, find.item_types[0], given.get("where"), run.operation.permissions),
             )
         )
         descending = is_descending(given, default=find.descending)
@@ -83,15 +83,18 @@ def to_many_read(relationship: Relationship, arguments: Arguments, wanted: Wante
     constant: list[tuple[PageArguments, Asked]] = []
 
     async def read(run: Run, batch: Items) -> Found | Split:
-        if constant:
+        if constant and run.operation.permissions is None:
             return await reader.read(run.operation, batch.rows, *constant[0])
         prepared = run.prepared.get(id(reader))
         if prepared is None:
             given = arguments.of(run)
-            where = read_where(run.operation.model, relationship.item_types[0], given.get("where"))
+            where = read_where(
+                run.operation.model, relationship.item_types[0], given.get("where"), run.operation.permissions
+            )
             asked = wanted.of(run, where, descending=is_descending(given, default=False), fresh=is_fresh(given))
             prepared = run.prepared[id(reader)] = page_arguments(given), asked
-            if wanted.is_constant:
+            # What one caller may filter by is not what another may.
+            if wanted.is_constant and run.operation.permissions is None:
                 constant.append(prepared)
         return await reader.read(run.operation, batch.rows, *prepared)
 

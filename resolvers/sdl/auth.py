@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from graph.keys import Path, Template, Variable
-from graph.model import Access, FieldKind, Find, ItemType, Layout, Relationship
+from graph.model import Access, FieldKind, Find, ItemType, Layout, Projection, Relationship
 from graph.rules import Match, Right, Rule
 from resolvers.sdl.declarations import Declarations, DeclaredField, DeclaredType, Directive
 from resolvers.sdl.report import Report, listed, near
@@ -82,7 +82,8 @@ class Auth:
             self._report.add(
                 field.node,
                 f"`Query.{find.name}` reads items of `{ruled[0]}` whatever their tenant: expected an index whose "
-                "partition key holds the tenant, or an @auth of its own that says who may read across tenants. Add one of them",
+                "partition key holds the tenant, or an @auth of its own that says who may read across tenants. Add one "
+                "of them",
             )
         return replace(find, accesses=ways)
 
@@ -114,7 +115,22 @@ class Auth:
             else field
             for name, field in item.fields.items()
         }
-        return replace(item, auth=tuple(rules), fields=fields)
+        return replace(item, auth=tuple(rules), fields=fields, must_be_seen=self._must_be_seen(item, rules))
+
+    def _must_be_seen(self, item: ItemType, rules: Sequence[Rule]) -> bool:
+        """Say whether who names a node may not be who may read it; keys that name one hold its tenant as well."""
+        readers = [rule for rule in rules if Right.READ in rule.rights]
+        if not rules or item.virtual:
+            return False
+        return (
+            not readers
+            or any(rule.owner is not None or not rule.tenant for rule in readers)
+            or any(
+                item.name in field.refs and field.name not in _held(other)
+                for other in self._items.values()
+                for field in other.references
+            )
+        )
 
     def _of_field(self, type_: DeclaredType, field: DeclaredField, item: ItemType) -> tuple[Rule, ...]:
         rules: list[Rule] = []
@@ -143,8 +159,7 @@ class Auth:
         """Say whether single items can be without a field's value; report why not."""
         where = f"`{type_.name}.{field.name}`"
         made = item.fields[field.name]
-        held = {path[0] for layout in item.layouts for path in _variables(layout.templates.values())}
-        if made.kind is FieldKind.RELATIONSHIP or field.name in held:
+        if made.kind is FieldKind.RELATIONSHIP or field.name in _held(item):
             what = "is a relationship" if made.kind is FieldKind.RELATIONSHIP else "is part of a key"
             self._report.add(
                 use.at("owner"),
@@ -181,6 +196,7 @@ class Auth:
                     "tenant. Remove `owner`, or `virtual`",
                 )
                 return None
+            self._check_projections(type_, item, use, path)
             rule = replace(rule, owner=Match(path, owner["claim"]))
         if tenant is not None:
             path = self._path(type_, item, use, "tenant")
@@ -189,6 +205,30 @@ class Auth:
             paths = dict.fromkeys((path, *self._tenants_named(item)))
             rule = replace(rule, tenant=tuple(Match(one, tenant["claim"]) for one in paths))
         return rule
+
+    def _check_projections(self, type_: DeclaredType, item: ItemType, use: Directive, path: Path) -> None:
+        """Report an index that does not tell the owner: whatever is read through it would be nobody's."""
+        attribute = item.fields[path[0]].attribute
+        for layout in item.layouts:
+            for index in self._tables.stored(layout.table).indexes:
+                held = index.projection if isinstance(index.projection, frozenset) else frozenset()
+                is_in_key = (
+                    path in set(_variables((*layout.partition(index), *layout.sort(index))))
+                    if layout.is_in(index)
+                    else True
+                )
+                if (
+                    layout.is_in(index)
+                    and index.projection is not Projection.ALL
+                    and attribute not in held
+                    and not is_in_key
+                ):
+                    self._report.add(
+                        use.at("owner"),
+                        f"`owner` of `{type_.name}` is `{path[0]}`, which the index `{index.name}` does not hold: "
+                        f'expected it in the projection. Write projection: ALL there, or add "{attribute}" to it',
+                    )
+                    return
 
     def _caller(self, use: Directive) -> Rule:
         """Read what a rule asks of the caller alone."""
@@ -310,6 +350,11 @@ class Auth:
     def lookups(self, made: Mapping[str, Ways]) -> dict[str, Ways]:
         """Give the ways of lookups that stay within a tenant."""
         return {name: self._within_tenant(ways) for name, ways in made.items()}
+
+
+def _held(item: ItemType) -> set[str]:
+    """Name the fields that the keys of an item are made of."""
+    return {path[0] for layout in item.layouts for path in _variables(layout.templates.values())}
 
 
 def _variables(templates: Iterable[Template]) -> Iterator[Path]:
