@@ -220,7 +220,9 @@ class Entity:
 
     def lacks(self, names: Iterable[str]) -> bool:
         """Say whether any of these fields cannot be answered from what is known."""
-        if self.type.virtual or self.holds is None:
+        if self.type.virtual:
+            return self.type.must_be_seen
+        if self.holds is None:
             return False
         return self.type.must_be_seen or any(self._lacks(name) for name in names)
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from graph.collection import Companion, Gathering, accompany, page_gathering
 from graph.entity import Entity, every_layout
 from graph.loaders import Operation, keys_of
-from graph.lookups import Needs, load
+from graph.lookups import Needs, load, permitted
 from graph.model import Layout
 from graph.partition import RangeSource
 from graph.records import are_items
@@ -160,6 +160,8 @@ class Named:
             if node is None:
                 return None
             self._lacks = self.lacks(node)
+        if self._lacks and self.named.type.virtual:
+            return None
         texts = None if companions or not self._lacks else self.named.texts(items)
         if texts is not None:
             return self._seen(operation, await operation.named(self.named.table, self.named.names, texts))
@@ -219,6 +221,9 @@ async def load_each(operation: Operation, nodes: Sequence[Outcome], needs: Needs
             continue
         try:
             if node.lacks(needs(node.type.name)):
+                if node.type.virtual:
+                    outcomes[number] = permitted(operation, node)
+                    continue
                 key = node.key
                 searched.append(number) if key is None else keyed.append((number, key))
         except Exception as error:

@@ -16,6 +16,7 @@ from graph.paging import read_first
 from graph.partition import RangeSource
 from graph.planner import plan
 from graph.requests import Item
+from graph.rules import Right
 from graph.sources import Entry, Sieve, read_layouts
 
 Needs = Callable[[str], frozenset[str]]
@@ -40,12 +41,28 @@ async def load(operation: Operation, entities: Sequence[Entity | None], needs: N
 
 
 async def _get(operation: Operation, named: Sequence[Entity]) -> list[Entity | None]:
-    """Get nodes from the table, by their keys while those whose keys are not known are searched for."""
-    keys = [one.key for one in named if one.key is not None]
+    """Get nodes from the table, by their keys while those whose keys are not known are searched for.
+
+    A virtual one exists by its name.
+    """
+    stored = [one for one in named if not one.type.virtual]
+    keys = [one.key for one in stored if one.key is not None]
     operation.request_items(keys)
-    searched = iter(await operation.together([_search(operation, one) for one in named if one.key is None]))
+    searched = iter(await operation.together([_search(operation, one) for one in stored if one.key is None]))
     items = iter(await operation.items(keys))
-    return [next(searched) if one.key is None else _of_type(operation, one, next(items)) for one in named]
+
+    def found(one: Entity) -> Entity | None:
+        if one.type.virtual:
+            return permitted(operation, one)
+        return next(searched) if one.key is None else _of_type(operation, one, next(items))
+
+    return [found(one) for one in named]
+
+
+def permitted(operation: Operation, node: Entity) -> Entity | None:
+    """Give a virtual node, unless its name tells that the caller may not read it."""
+    permissions = operation.permissions
+    return node if permissions is None or permissions.of(node.type.name, Right.READ).holds(node) else None
 
 
 def _of_type(operation: Operation, named: Entity, item: Item | None) -> Entity | None:
@@ -100,10 +117,8 @@ async def lookup(
 
 
 async def by_keys(operation: Operation, named: Sequence[Entity]) -> list[Entity | None]:
-    """Get nodes by their keys, in order; None for those that do not exist. A virtual one exists by its name."""
-    stored = [one for one in named if not one.type.virtual]
-    found = iter(await _get(operation, stored))
-    return [one if one.type.virtual else next(found) for one in named]
+    """Get nodes by their keys, in order; None for those that do not exist."""
+    return await _get(operation, named)
 
 
 async def reference(operation: Operation, entity: Entity, field: str, needs: Needs) -> Entity | None:

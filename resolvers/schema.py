@@ -116,6 +116,11 @@ class Api:
         return self._graph.model
 
     @property
+    def schema(self) -> GraphQLSchema:
+        """Give the whole schema."""
+        return self._schema
+
+    @property
     def documents(self) -> Documents:
         """Give the documents of those who see the whole schema."""
         return self._views.of(None).documents

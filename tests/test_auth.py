@@ -26,6 +26,7 @@ type Customer implements Named
   org: ID!
   number: ID!
   name: String
+  group: Tag
   rating: Int @auth(roles: ["support"])
   orders: [Order!]! @relationship
 }
@@ -38,6 +39,7 @@ type Order
   status: String!
   customers: [Customer!]! @relationship
   notes: [Note!]! @relationship
+  tags: [Tag!]! @relationship
 }
 type Placing
   @edge(partition: "{customer}", sort: "{order}", copy: "order")
@@ -54,6 +56,15 @@ type Note
   author: ID
   text: String
   draft: String @auth(owner: { field: "author" })
+}
+type Tag @node(key: "TAG#{org}#{name}", virtual: true) @auth(tenant: { field: "org", claim: "org_id" }) {
+  org: ID!
+  name: ID!
+  orders: [Order!]! @relationship
+}
+type Tagging @edge(partition: "{tag}", sort: "{order}") @auth(tenant: { field: "tag.org", claim: "org_id" }) {
+  tag: Tag!
+  order: Order!
 }
 type Secret @node(key: "SECRET#{number}") @auth(roles: ["admin"]) { number: ID!  text: String }
 type Page @node(key: "PAGE#{number}") @auth(anonymous: true, rights: [READ]) @auth(roles: ["admin"]) {
@@ -87,10 +98,14 @@ def items() -> list[Item]:
     for org in ("a", "b"):
         for number in ("1", "2"):
             customer, order = f"CUSTOMER#{org}#{number}", f"ORDER#{org}#{number}"
-            found.append(text(pk=customer, sk=customer, name=f"name-{org}{number}") | {"rating": {"N": "5"}})
+            found.append(
+                text(pk=customer, sk=customer, name=f"name-{org}{number}", group=f"TAG#b#{number}")
+                | {"rating": {"N": "5"}}
+            )
             status = text(status="OPEN", statusPk=f"ORDERS#{org}#OPEN", statusSk=number)
             found.append(text(pk=order, sk=order) | status)
             found.append(text(pk=customer, sk=order, comment=f"comment-{org}{number}", status="OPEN"))
+            found.append(text(pk=f"TAG#{org}#new", sk=order))
             for note, author in (("1", "ann"), ("2", "bob"), ("3", "eve")):
                 found.append(text(pk=order, sk=f"NOTE#{note}", author=author, text=f"{author}-{org}", draft="d"))
     # What others wrote, against the rules: an edge across tenants.
@@ -184,6 +199,20 @@ async def test_a_field_that_is_the_owners_alone_is_null_for_others(shop: Served)
     nobody = await ask(shop, NOBODY, query)
     assert nobody["errors"][0]["extensions"]["code"] == "UNAUTHENTICATED"
     assert (await ask(shop, NOBODY, '{ page(number: "1") { title } }'))["data"]["page"] == {"title": "Welcome"}
+
+
+async def test_virtual_nodes_are_a_tenants_too(shop: Served) -> None:
+    query = '{ order(org: "a", number: "1") { tags { nodes { id name } } } }'
+    (tag,) = (await ask(shop, ANN, query))["data"]["order"]["tags"]["nodes"]
+    assert tag["name"] == "new"
+    node = "query ($id: ID!) { node(id: $id) { ... on Tag { name orders { totalCount } } } }"
+    assert await ask(shop, EVE, node, id=tag["id"]) == {"data": {"node": None}}
+    own = (await ask(shop, ANN, node, id=tag["id"]))["data"]["node"]
+    assert own == {"name": "new", "orders": {"totalCount": 2}}
+    # Both customers' items name a tag of the one tenant.
+    for who, org, group in ((ANN, "a", None), (EVE, "b", {"name": "1"})):
+        named = f'{{ customer(org: "{org}", number: "1") {{ group {{ name }} }} }}'
+        assert (await ask(shop, who, named))["data"]["customer"] == {"group": group}
 
 
 async def test_types_and_finds_of_roles(shop: Served) -> None:

@@ -120,10 +120,11 @@ class Auth:
     def _must_be_seen(self, item: ItemType, rules: Sequence[Rule]) -> bool:
         """Say whether who names a node may not be who may read it; keys that name one hold its tenant as well."""
         readers = [rule for rule in rules if Right.READ in rule.rights]
-        if not rules or item.virtual:
+        if not rules:
             return False
         return (
-            not readers
+            item.virtual
+            or not readers
             or any(rule.owner is not None or not rule.tenant for rule in readers)
             or any(
                 item.name in field.refs and field.name not in _held(other)
