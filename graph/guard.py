@@ -40,8 +40,10 @@ class Ruled:
     grant: Grant
     hidden: tuple[tuple[str, Grant], ...]
     """Attributes that the caller may not read in every item."""
-    copies: bool = False
+    copies: bool
     """It holds a copy of a node that the caller may not read everywhere, or not whole."""
+    keys: tuple[tuple[str, Template], ...]
+    """The attributes of its key where they alone tell all: what the item is, and whether it may be read; else none."""
 
 
 class Sight:
@@ -90,7 +92,15 @@ class Sight:
                 copies = any(self._is_ruled(self._model.items[name]) for name in ends)
                 if layout.table == table.name and (grant != ALWAYS or hidden or copies):
                     (key,) = table.primary.partition_keys
-                    yield Ruled(layout, key, layout.templates[key], grant, hidden, copies)
+                    keys = () if hidden or copies else self._telling(table, layout, grant)
+                    yield Ruled(layout, key, layout.templates[key], grant, hidden, copies, keys)
+
+    def _telling(self, table: Table, layout: Layout, grant: Grant) -> tuple[tuple[str, Template], ...]:
+        keys = tuple((name, layout.templates[name]) for name in table.key_attributes)
+        told = {variable.path for _, template in keys for variable in template.variables if not variable.lossy}
+        are_told = all(test.in_key and test.path in told for way in grant.ways for test in way)
+        is_plain = table.type_attribute is None and not layout.self_keyed and not self._model.rivals_of(layout)
+        return keys if are_told and is_plain else ()
 
     def _is_ruled(self, type_: ItemType) -> bool:
         return self.permissions.of(type_.name, Right.READ) != ALWAYS or bool(self._hidden(type_))
@@ -103,6 +113,11 @@ class Sight:
     def shows(self, ruled: Iterable[Ruled], item: Item) -> bool:
         """Say whether the caller may read an item; what they may not read of it is taken out."""
         for one in ruled:
+            if one.keys:
+                values = _parsed(one.keys, item)
+                if values is None:
+                    continue
+                return one.grant.may_hold(values)
             entity = read_entity(self._model, one.layout, item)
             if entity is None:
                 continue
@@ -212,6 +227,20 @@ class Guard:
             found = tuple([one for one in ruled if one.partition.parse(value) is not None])
             known = self._ruled[table, value] = found
         return known
+
+
+def _parsed(keys: Iterable[tuple[str, Template]], item: Item) -> dict[Path, Any] | None:
+    """Parse the key of an item; None where it has another shape."""
+    values: dict[Path, Any] = {}
+    for name, template in keys:
+        attribute = item.get(name)
+        if attribute is None or "B" in attribute:
+            return None
+        found = template.parse(key_value(attribute))
+        if found is None:
+            return None
+        values |= found
+    return values
 
 
 def _take_out(item: Item, attribute: str) -> None:

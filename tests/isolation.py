@@ -1,5 +1,7 @@
 """Two tenants in one table: what one of them is answered must not depend on anything of the other's.
 
+Nor on items of their own tenant that have another owner, where a type has owners.
+
 The models are those that the differential tests design at random, with a tenant in every key. A query is sent by a
 tenant over the whole table, and again over the table without any item whose key names the other: the answers, data and
 errors, must be the same. That the two tenants' items are told apart by a text in their keys, and not by the code that
@@ -37,15 +39,23 @@ from tests.differential_values import Known, plain_text
 from tests.differential_writer import Writer
 
 OURS, THEIRS = "~ours~", "~theirs~"
-AUTH = ' @auth(tenant: {{ field: "{field}", claim: "org" }})'
+ME, YOU = "~me~", "~you~"
+OWNED = ("Beta", "Child")
+AUTH = ' @auth(tenant: {{ field: "{field}", claim: "org" }}{owner})'
 
 
 def tenanted(sdl: str) -> str:
     """Put a tenant into the keys of every type of a designed model, and the rules that go with it."""
-    return re.sub(r"^type (\w+)(.*?) \{\n(.*?)^\}", _type, sdl, flags=re.DOTALL | re.MULTILINE)
+    # What is copied may be seen where it is copied to: that has other tests.
+    have_owners = "copy:" not in sdl
+
+    def with_rules(found: re.Match[str]) -> str:
+        return _type(found, have_owners=have_owners)
+
+    return re.sub(r"^type (\w+)(.*?) \{\n(.*?)^\}", with_rules, sdl, flags=re.DOTALL | re.MULTILINE)
 
 
-def _type(found: re.Match[str]) -> str:
+def _type(found: re.Match[str], *, have_owners: bool) -> str:
     name, head, body = found.groups()
     if name == "Query":
         # Who reads the whole table must be somebody: what they see is still only what is theirs.
@@ -61,7 +71,10 @@ def _type(found: re.Match[str]) -> str:
         path, body = "org", f"  org: ID!\n{body}"
         head = re.sub(r'((?:partition|key|ref): "[A-Z]+#)', r"\1{org}#", head)
         head = re.sub(r'(partition: )"\{label:lower\}"', r'\1"L#{org}#{label:lower}"', head)
-    return f"type {name}{head}{AUTH.format(field=path)} {{\n{body}}}"
+    owner = ""
+    if have_owners and name in OWNED and "virtual" not in head and "KEYS_ONLY" not in found.string:
+        owner, body = ', owner: { field: "by" }', f"  by: ID\n{body}"
+    return f"type {name}{head}{AUTH.format(field=path, owner=owner)} {{\n{body}}}"
 
 
 def tenanted_model(dice: Random) -> tuple[str, Model]:
@@ -77,10 +90,25 @@ def tenanted_model(dice: Random) -> tuple[str, Model]:
 class TenantFiller(Filler):
     """Makes the items of two tenants, and now and then one that links them."""
 
+    def __init__(self, model: Model, dice: Random) -> None:
+        super().__init__(model, dice)
+        self.of_others: set[int] = set()
+        """The items of types with owners that are not ours, by their identity."""
+
     def _value(self, type_: ItemType, entry: Field, depth: int, *, is_plain: bool) -> Any:
         if entry.name == "org":
             return self._dice.choice((OURS, THEIRS))
+        if entry.name == "by":
+            return self._dice.choice((ME, ME, YOU, None))
         return super()._value(type_, entry, depth, is_plain=is_plain)
+
+    def _with_objects(self, type_: ItemType, item: Item) -> Item:
+        made = super()._with_objects(type_, item)
+        if "by" in type_.fields and any(rule.owner for rule in type_.auth):
+            attribute = made.get(type_.fields["by"].attribute)
+            if attribute is None or attribute.get("S") != ME:
+                self.of_others.add(id(made))
+        return made
 
 
 @dataclass
@@ -95,24 +123,31 @@ class World:
     alone: list[Api] = field(default_factory=list)
 
 
-def without_theirs(model: Model, data: Data) -> dict[str, list[Item]]:
-    """Drop the items whose keys name the other tenant."""
+def without_theirs(model: Model, data: Data, of_others: set[int]) -> dict[str, list[Item]]:
+    """Drop the items whose keys name the other tenant, and those of others."""
 
     def is_kept(name: str, item: Item) -> bool:
-        return not any(THEIRS in str(item[key]) for key in model.tables[name].key_attributes)
+        return id(item) not in of_others and not any(
+            THEIRS in str(item[key]) for key in model.tables[name].key_attributes
+        )
 
-    return {name: [item for item in items if is_kept(name, item)] for name, items in data.tables.items()}
+    def last(name: str, items: list[Item]) -> list[Item]:
+        # Of two items with one key the later one is there.
+        return list({str([item[key] for key in model.tables[name].key_attributes]): item for item in items}.values())
+
+    return {name: [item for item in last(name, items) if is_kept(name, item)] for name, items in data.tables.items()}
 
 
 def make_world(seed: int) -> World:
     """Make the world of a seed."""
     dice = Random(f"isolation {seed}")
     sdl, model = tenanted_model(dice)
-    data = TenantFiller(model, dice).fill(dice.choice([3, 6, 10, 30]))
+    filler = TenantFiller(model, dice)
+    data = filler.fill(dice.choice([3, 6, 10, 30]))
     page_items = dice.choice([10**6, 7, 2, 1])
     limits = Limits(default_page_size=dice.choice([50, 2, 4]), read_budget=10**6, scan_budget=10**6, linger_secs=0.002)
     world = World(sdl, model, data, Known(data.records))
-    for apis, tables in ((world.whole, data.tables), (world.alone, without_theirs(model, data))):
+    for apis, tables in ((world.whole, data.tables), (world.alone, without_theirs(model, data, filler.of_others))):
         graph = Graph(model, Shelves(model, tables, page_items), limits, data.objects)
         apis += [Api(graph, timeout_secs=None, executor=executor) for executor in ("plan", "reference")]
     return world
@@ -141,7 +176,7 @@ def _lookup(model: Model, fields: Any, item: ItemType, record: Record) -> str:
 
 def tenant(org: str) -> Identity:
     """Make somebody of a tenant."""
-    return Identity("somebody", frozenset(), {"org": org})
+    return Identity(ME, frozenset(), {"org": org})
 
 
 US = tenant(OURS)
@@ -170,6 +205,7 @@ async def check(world: World, query: Query, report: Report) -> None:
         report.tally["with errors"] += "errors" in answers[0]
         named = THEIRS in text or THEIRS in str(query.variables.given)
         report.tally["that name the other tenant"] += named
+        report.tally["with owners"] += "owner: {" in world.sdl
         if told(answers[0]) != told(answers[1]) or (THEIRS in str(answers[0].get("data")) and not named):
             report.leaks.append(f"{executor}\n{world.sdl}\n{text}\n{query.variables.given}\n{answers[0]}\n{answers[1]}")
 
