@@ -71,22 +71,26 @@ class Tokens:
         if (known := self._known_as(name)) is not None:
             return known
         identity = await self._check(token)
+        self._forget_old_keys()
         self._known[name] = identity
         if len(self._known) > MOST_KNOWN:
             self._known.popitem(last=False)
         return identity
 
     def _known_as(self, name: bytes) -> Identity | None:
-        keys = self._keys.known()
-        if keys is not self._known_by:
-            # Any of them may be what was withdrawn.
-            self._known.clear()
-            self._known_by = keys
+        self._forget_old_keys()
         known = self._known.get(name)
         if known is None or known.expires is None or known.expires <= self._clock():
             return None
         self._known.move_to_end(name)
         return known
+
+    def _forget_old_keys(self) -> None:
+        keys = self._keys.known()
+        if keys is not self._known_by:
+            # What they were checked by may be what was withdrawn.
+            self._known.clear()
+            self._known_by = keys
 
     async def _check(self, token: str) -> Identity:
         if len(token) > MOST_CHARACTERS:
