@@ -52,7 +52,7 @@ class Proxy:
         subject = _text(headers, self._names.subject)
         if not subject:
             raise Unauthenticated("MALFORMED", "the proxy names no subject")
-        claims = {"sub": subject, **_object(headers, self._names.claims)}
+        claims = {**_object(headers, self._names.claims), "sub": subject}
         expires = second(claims.get("exp"))
         if expires is not None and expires <= time.time():
             raise Unauthenticated("EXPIRED", "by the claims of the proxy")
