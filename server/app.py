@@ -61,6 +61,7 @@ def build_app(
     sockets = WebSocketEndpoint(api, settings, streams, authenticator)
     app = Application(GraphQLEndpoint(api, settings, page, streams, authenticator), sockets, streams, routes)
     app.state.api = api
+    app.state.authenticator = authenticator
     app.state.following = following
     return app
 
@@ -129,6 +130,7 @@ class Application(Starlette):
 
 @asynccontextmanager
 async def _lifespan(app: Application) -> AsyncIterator[None]:
+    app.state.authenticator.start()
     async with app.state.following.running() if app.state.following is not None else nullcontext():
         yield
         app.state.shutting_down = True

@@ -23,6 +23,7 @@ from tests.attacks import ATTACKS
 from tests.counting import CountingApi, Running, running
 from tests.issuer import AUDIENCE, ISSUER, Issuer, bearer, jwk, running_issuer, token
 from tests.test_clients import CLIENTS, ENVIRONMENT
+from tests.test_identity_tokens import until
 from tests.test_readme import blocks
 from tests.test_websocket import opened, subscribe
 
@@ -208,6 +209,18 @@ async def test_while_no_keys_can_be_had_callers_are_asked_to_come_again(api: Cou
             async with opened(server) as socket:
                 await socket.say({"type": "connection_init", "payload": bearer(token())})
                 assert (await socket.closed())[0] == 1013
+
+
+async def test_keys_are_fetched_at_start_before_any_token_comes(api: CountingApi) -> None:
+    with running_issuer() as issuer:
+        issuer.open.clear()
+        settings: Any = {"jwt_keys": issuer.url, "jwt_issuer": ISSUER, "jwt_audience": AUDIENCE}
+        async with running(api, **settings) as server, asking(server) as client:
+            await until(lambda: issuer.fetches == 1)
+            issuer.open.set()
+            answers = [client.post("/graphql", json=HELLO, headers=bearer(token(jti=str(n)))) for n in range(5)]
+            assert [answer.json() for answer in await asyncio.gather(*answers)] == [WORLD] * 5
+        assert issuer.fetches == 1
 
 
 # A proxy

@@ -314,6 +314,27 @@ def test_a_model_with_rules_is_not_served_where_nobody_can_be_known(tmp_path: Pa
         check_identity(Settings(**source), model_needs_identity=True)
 
 
+RULED = """
+extend schema @table(name: "identity-asked-for", partitionKey: "pk")
+type Box @node(partition: "BOX#{number}") @auth(roles: ["staff"]) { number: ID! }
+"""
+
+
+def test_commands_that_serve_ask_for_a_source_of_identity(
+    engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = tmp_path / "schema.graphql"
+    schema.write_text(RULED)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "local")
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+
+    codes = [main([command, "--schema", str(schema), "--endpoint-url", engine]) for command in ("demo", "serve")]
+
+    assert codes == [2, 2]
+    assert capsys.readouterr().err.count("name a source of identity") == 2
+
+
 def test_a_server_without_tokens_does_not_import_what_checks_them() -> None:
     program = "import sys, server.app, server.websocket; print(*sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

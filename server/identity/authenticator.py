@@ -34,6 +34,11 @@ class Authenticator:
     anonymous: bool = True
     """Whether those who give no credentials are served."""
 
+    def start(self) -> None:
+        """Have what is fetched fetched before the first request; from the event loop."""
+        if self.tokens is not None:
+            self.tokens.start()
+
     async def identify(self, headers: Mapping[bytes, bytes], scope: Scope) -> Identity:
         """Say who sends a request. Raises: Refusal."""
         try:

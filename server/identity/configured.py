@@ -42,7 +42,7 @@ def check_identity(settings: Settings, model_needs_identity: bool) -> None:
 
 
 def authenticator_of(settings: Settings) -> Authenticator:
-    """Make what says who asks; files of keys are read now, keys of a URL when the first token comes.
+    """Make what says who asks; files of keys are read now, keys of a URL once the server runs.
 
     Raises: SettingsError when the settings do not fit together, or a file cannot be used.
     """

@@ -70,8 +70,8 @@ class KeysOfIssuer:
         self._fetching: asyncio.Task[None] | None = None
 
     def known(self) -> KeySet:
-        """Give the keys as they are known now; a set that is no longer fresh is fetched again meanwhile."""
-        if self._fetched is not None and self._clock() - self._fetched >= FRESH_SECS:
+        """Give the keys as they are known now; a set that is missing, or no longer fresh, is fetched meanwhile."""
+        if self._fetched is None or self._clock() - self._fetched >= FRESH_SECS:
             self._begin()
         return self._keys
 

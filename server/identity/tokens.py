@@ -60,6 +60,10 @@ class Tokens:
         self._known_by: KeySet = ()
         """The keys that they were checked by."""
 
+    def start(self) -> None:
+        """Have the keys fetched, if they are, before the first token comes."""
+        self._keys.known()
+
     async def identify(self, token: str) -> Identity:
         """Make sure of a token, and say who it speaks for.
 
