@@ -322,6 +322,7 @@ def test_of_a_set_the_keys_for_signatures_are_taken(caplog: pytest.LogCaptureFix
         jwk("RS256", "for-encryption", use="enc"),
         jwk("RS256", "signs-only", key_ops=["sign"]),
         jwk("RS256", "of-the-future", alg="RS1024"),
+        jwk("RS256", "no-list", key_ops=None),
         {"kty": "oct", "kid": "secret", "k": "c2VjcmV0"},
         {"kty": "XYZ", "kid": "unknown"},
         {**jwk("ES256", "leaked"), "d": "c2VjcmV0"},

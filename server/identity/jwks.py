@@ -88,8 +88,9 @@ def _usable(members: list[Any]) -> Iterator[Key]:
         if not isinstance(member, dict):
             continue
         # Sets have keys for other purposes in them as well, and may have kinds that are yet to be invented.
-        is_for_signatures = member.get("use", "sig") == "sig" and "verify" in member.get("key_ops", ["verify"])
-        if not is_for_signatures or member.get("kty") not in ("RSA", "EC", "OKP"):
+        operations = member.get("key_ops", ["verify"])
+        is_for_signatures = isinstance(operations, list) and "verify" in operations
+        if member.get("use", "sig") != "sig" or not is_for_signatures or member.get("kty") not in ("RSA", "EC", "OKP"):
             continue
         try:
             yield _of_jwk(member)
