@@ -5,11 +5,16 @@ from __future__ import annotations
 from graph.loaders import Graph
 from resolvers.schema import Api
 from server.following import Following
+from server.identity.configured import check_identity
 from server.settings import Settings
 
 
 def api_of(graph: Graph, settings: Settings, following: Following | None = None) -> Api:
-    """Make the API; without following nothing goes on, and how old copies are is not known."""
+    """Make the API; without following nothing goes on, and how old copies are is not known.
+
+    Raises: SettingsError where the model asks who is asking and nothing would say.
+    """
+    check_identity(settings, graph.model.has_rules)
     return Api(
         graph,
         timeout_secs=settings.operation_timeout_secs,

@@ -21,6 +21,7 @@ from graph.errors import GraphError
 from server import view
 from server.endpoint import Api, GraphQLEndpoint, break_off, deliver
 from server.following import Following
+from server.identity.configured import authenticator_of
 from server.logs import Exchange, enter, leave, request_id
 from server.negotiation import JSON
 from server.page import ENDPOINT, IDE_DIST, IdeFiles, ide_page
@@ -44,7 +45,7 @@ def build_app(
 ) -> Application:
     """Put the application together: the endpoint, GraphiQL with `tabs` as example queries, and the health checks.
 
-    While it runs it follows the streams as well.
+    While it runs it follows the streams as well. Raises: SettingsError where it cannot know who asks as it is told to.
     """
     page = ide_page(ide_dist, settings, tabs) if settings.graphiql else None
     routes: list[BaseRoute] = [
@@ -56,10 +57,11 @@ def build_app(
     ]
     if settings.graphiql and ide_dist.is_dir():
         routes.append(Mount(IDE, IdeFiles(directory=ide_dist)))
-    streams = Streams()
-    sockets = WebSocketEndpoint(api, settings, streams)
-    app = Application(GraphQLEndpoint(api, settings, page, streams), sockets, streams, routes)
+    streams, authenticator = Streams(), authenticator_of(settings)
+    sockets = WebSocketEndpoint(api, settings, streams, authenticator)
+    app = Application(GraphQLEndpoint(api, settings, page, streams, authenticator), sockets, streams, routes)
     app.state.api = api
+    app.state.authenticator = authenticator
     app.state.following = following
     return app
 
@@ -128,6 +130,7 @@ class Application(Starlette):
 
 @asynccontextmanager
 async def _lifespan(app: Application) -> AsyncIterator[None]:
+    app.state.authenticator.start()
     async with app.state.following.running() if app.state.following is not None else nullcontext():
         yield
         app.state.shutting_down = True

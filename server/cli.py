@@ -117,6 +117,7 @@ def _add_explain(commands: Any) -> None:
 def _add_others(commands: Any) -> None:
     from server.apply import add_apply
     from server.bulk import add_bulk
+    from server.identity.command import add_key
     from server.maintenance import add_maintenance
     from server.searching import add_search
     from server.sweep import add_sweep
@@ -127,6 +128,7 @@ def _add_others(commands: Any) -> None:
     add_sweep(commands, _command, on_table)
     add_search(commands, _command, on_table)
     add_bulk(commands, region)
+    add_key(commands)
 
 
 def _add_shards(commands: Any) -> None:

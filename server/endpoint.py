@@ -13,9 +13,13 @@ from typing import Any, Protocol, cast
 from starlette.types import Receive, Scope, Send
 
 from graph.errors import GraphError
+from graph.identity import ANONYMOUS, Identity
 from resolvers.operation import Events, Request, Response
 from server import multipart, sse, view
 from server.compression import LEAST_BYTES, accepts_gzip, compressed
+from server.identity.authenticator import Authenticator
+from server.identity.expiry import until_expiry
+from server.identity.refusals import Unauthenticated
 from server.logs import Exchange
 from server.negotiation import HTML, JSON, wanted
 from server.settings import Settings
@@ -42,8 +46,11 @@ class Api(Protocol):
 class GraphQLEndpoint:
     """Answers the requests to one API; a browser may get `page` instead."""
 
-    def __init__(self, api: Api, settings: Settings, page: Answer | None, streams: Streams) -> None:
+    def __init__(
+        self, api: Api, settings: Settings, page: Answer | None, streams: Streams, authenticator: Authenticator
+    ) -> None:
         self._api = api
+        self._authenticator = authenticator
         self._streams = streams
         self._page = page
         self._watch = Watch()
@@ -55,7 +62,7 @@ class GraphQLEndpoint:
         """Answer one HTTP request; ASGI, but for the exchange that tells the log of it."""
         head = Head(scope["method"], exchange.headers, scope["query_string"])
         try:
-            answer = await self._answer(head, exchange, receive, send)
+            answer = await self._answer(head, exchange, scope, receive, send)
         except Refusal as refusal:
             answer = refusal.answer(view.json_type(head))
         except ClientGone:
@@ -63,7 +70,9 @@ class GraphQLEndpoint:
         if answer is not None:
             await deliver(answer, exchange, send)
 
-    async def _answer(self, head: Head, exchange: Exchange, receive: Receive, send: Send) -> Answer | None:
+    async def _answer(
+        self, head: Head, exchange: Exchange, scope: Scope, receive: Receive, send: Send
+    ) -> Answer | None:
         """Answer one HTTP request; None when the answer has been sent, in parts.
 
         Raises: Refusal when it is not a GraphQL request, ClientGone.
@@ -74,13 +83,17 @@ class GraphQLEndpoint:
             return self._page
         if form.media_type is None and not form.incremental and not form.events:
             raise view.not_acceptable(head.text(b"accept"))
+        identity = await self._authenticator.identify(exchange.headers, scope)
+        exchange.subject = identity.subject
         body = await _read_body(receive, self._max_body_bytes) if head.method == "POST" else b""
         request = view.read_request(head, body, self._cost, incremental=form.incremental)
+        if identity is not ANONYMOUS:
+            request = request._replace(identity=identity)
         exchange.operation = request.operation_name
         run = self._api.open(request) if form.events else self._api.execute(request)
         response = await self._watch.unless_client_goes(run, receive)
         if not isinstance(response, Response):
-            await self._watch.unless_client_goes(self._send_events(response, exchange, send), receive)
+            await self._watch.unless_client_goes(self._send_events(response, identity, exchange, send), receive)
             return None
         exchange.note_cost(response.body)
         if form.prefers_events and response.outcome != "mutation_over_get":
@@ -94,13 +107,18 @@ class GraphQLEndpoint:
             return await compressed(answer)
         return answer
 
-    async def _send_events(self, events: Events, exchange: Exchange, send: Send) -> None:
+    async def _send_events(self, events: Events, identity: Identity, exchange: Exchange, send: Send) -> None:
         """Send each event as it comes; whatever happens the operation is ended."""
         last = sse.COMPLETE
         try:
-            await self._streams.until_shutdown(_follow(events, exchange, send))
+            async with until_expiry(identity):
+                await self._streams.until_shutdown(_follow(events, exchange, send))
         except GraphError as error:
             last = sse.last_event(view.error_body(error))
+        except Unauthenticated as expired:
+            if exchange.status is None:
+                raise
+            last = sse.last_event(expired.body())
         except ShuttingDown:
             if exchange.status is None:
                 raise view.shutting_down() from None

@@ -30,7 +30,7 @@ CLIENT_CLOSED_REQUEST = 499
 class Exchange:
     """The HTTP request, WebSocket, or operation on a WebSocket that is under way, as its log lines tell of it."""
 
-    __slots__ = ("cost", "events", "headers", "id", "last_words", "operation", "socket", "started", "status")
+    __slots__ = ("cost", "events", "headers", "id", "last_words", "operation", "socket", "started", "status", "subject")
 
     def __init__(self, headers: Mapping[bytes, bytes]) -> None:
         self.headers = headers
@@ -46,6 +46,8 @@ class Exchange:
         self.socket: str | None = None
         """The id of the WebSocket that it is on."""
         self.cost: Any = None
+        self.subject: str | None = None
+        """Who asks."""
 
     def note_cost(self, body: Mapping[str, Any]) -> None:
         """Keep what a GraphQL response says of its cost."""
@@ -66,6 +68,8 @@ class Exchange:
         }
         if self.operation:
             fields["operation"] = self.operation[:100]
+        if self.subject is not None:
+            fields["subject"] = self.subject[:100]
         if self.events is not None:
             fields["events"] = self.events
         if self.socket:

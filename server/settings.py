@@ -118,6 +118,14 @@ def _search_place(text: str) -> str:
     raise ValueError("a file, or a URL like opensearch+https://localhost:9200/prefix")
 
 
+def _algorithms(text: str) -> str:
+    # Of those with a shared secret there is one, for which --jwt-secret has to be said.
+    known = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+    if not {each.strip() for each in text.split(",")} <= set(known):
+        raise ValueError(f"some of {', '.join(known)}, with commas between them")
+    return text
+
+
 def _about(doc: str, read: Reader = _text) -> Mapping[str, Any]:
     return {"doc": doc, "read": read}
 
@@ -175,6 +183,50 @@ class Settings:
     )
     mutations: bool = field(
         default=True, metadata=_about("Whether the API writes; without, it has no mutations at all.", _flag)
+    )
+    jwt_keys: str | None = field(
+        default=None,
+        metadata=_about(
+            "The issuer's public keys, by which tokens are checked: URL or file of a JWK Set, or a PEM file."
+        ),
+    )
+    jwt_secret: Path | None = field(
+        default=None, metadata=_about("File with the secret of HS256, where issuer and server share one.", Path)
+    )
+    jwt_issuer: str = field(default="", metadata=_about("The `iss` that tokens must have."))
+    jwt_audience: str = field(
+        default="",
+        metadata=_about("The `aud` (or `client_id`) of which tokens must have one, with commas between them."),
+    )
+    jwt_algorithms: str = field(
+        default="RS256,ES256,EdDSA",
+        metadata=_about("Algorithms that tokens may be signed by, with commas between them.", _algorithms),
+    )
+    jwt_leeway_secs: float = field(
+        default=30.0, metadata=_about("How far clocks may differ, in seconds.", _seconds(zero=True))
+    )
+    subject_claim: str = field(default="sub", metadata=_about("The claim that says who asks."))
+    roles_claim: str = field(
+        default="roles",
+        metadata=_about("The claim with their roles, like scope, cognito:groups or realm_access.roles."),
+    )
+    api_keys: Path | None = field(
+        default=None, metadata=_about("File of API keys, by their hashes, as `tablegraph key` prints them.", Path)
+    )
+    proxy_headers: str = field(
+        default="",
+        metadata=_about("Headers by which a proxy says who asks, like subject=X-Auth-User,roles=X-Auth-Roles."),
+    )
+    trusted_proxies: str = field(
+        default="", metadata=_about("Addresses or networks (CIDR) of those proxies, with commas between them.")
+    )
+    aws_authorizer: bool = field(
+        default=False,
+        metadata=_about("Whether AWS Lambda takes who asks from the authorizer of API Gateway or its URL.", _flag),
+    )
+    anonymous: bool = field(
+        default=False,
+        metadata=_about("Whether requests without credentials are served where any of these says who asks.", _flag),
     )
     max_body_bytes: int = field(
         default=1_000_000, metadata=_about("Largest request body, in bytes; a larger one gets 413.", _whole(1))

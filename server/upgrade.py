@@ -13,6 +13,15 @@ CLOSE_SECS = 1.0
 class WebSocketProtocol(WebSocketsSansIOProtocol):
     """uvicorn's own, but for the ways in which a socket ends."""
 
+    def data_received(self, data: bytes) -> None:
+        """Take what has come; who sends more headers than the parser takes is told so, and not left waiting."""
+        super().data_received(data)
+        if self.conn.handshake_exc is not None and not self.handshake_complete:
+            # Made by websockets, as 431, and left unsent by uvicorn, which would fail for it at its end.
+            self.handshake_complete = self.close_sent = True
+            self.transport.write(b"".join(self.conn.data_to_send()))
+            self.transport.close()
+
     async def send(self, message: ASGISendEvent) -> None:
         """Send a message; where no pong came and the socket was closed for it, the client counts as gone."""
         try:

@@ -37,6 +37,8 @@ REFUSAL_CODES: Mapping[str, str] = {
     "INVALID_JSON": "HTTP 400: the body, or a parameter of it, is not JSON.",
     "INVALID_REQUEST": "HTTP 400: `query`, `variables`, `operationName` or `extensions` is missing or of a wrong type.",
     "BATCH_NOT_SUPPORTED": "HTTP 400: an array of requests was sent.",
+    "UNAUTHENTICATED": "HTTP 401: it is not certain who asks; `reason` says what is wrong with the credentials.",
+    "IDENTITY_UNAVAILABLE": "HTTP 503: the keys that tokens are checked by cannot be had now; ask again.",
     "ORIGIN_NOT_ALLOWED": "HTTP 403: a page of another site wants to open a WebSocket.",
     "TOO_MANY_OPERATIONS": "A WebSocket has as many operations under way as it may have.",
     "SHUTTING_DOWN": "HTTP 503: the server is about to end; ask again.",

@@ -18,9 +18,13 @@ import orjson
 from starlette.types import Message, Receive, Scope, Send
 
 from graph.errors import GraphError
+from graph.identity import ANONYMOUS, Identity
 from resolvers.operation import Events, Request, Response
 from server import view
 from server.endpoint import Api
+from server.identity.authenticator import Authenticator
+from server.identity.expiry import until_expiry
+from server.identity.refusals import Unauthenticated
 from server.logs import Exchange, enter
 from server.origins import check_origin
 from server.settings import Settings
@@ -37,7 +41,9 @@ CLOSE_SECS = 2.0
 
 INTERNAL_ERROR: Final = 1011
 SERVICE_RESTART: Final = 1012
-"""After this code clients connect again."""
+TRY_AGAIN_LATER: Final = 1013
+FORBIDDEN: Final = 4403
+"""After these codes clients connect again; after the last with new credentials, which after 4401 they do not."""
 
 
 class Violation(Exception):
@@ -59,8 +65,9 @@ class Disconnected(Exception):
 class WebSocketEndpoint:
     """Opens the sockets to one API."""
 
-    def __init__(self, api: Api, settings: Settings, streams: Streams) -> None:
+    def __init__(self, api: Api, settings: Settings, streams: Streams, authenticator: Authenticator) -> None:
         self.api = api
+        self.authenticator = authenticator
         self.streams = streams
         self.most_operations = settings.max_socket_operations
         self.cost = settings.cost
@@ -71,6 +78,7 @@ class WebSocketEndpoint:
         await receive()
         try:
             check_origin(exchange.headers, self._origins)
+            identity = await self.authenticator.greet(exchange.headers, scope)
         except Refusal as refusal:
             await _deny(refusal, exchange, send)
             return
@@ -78,7 +86,7 @@ class WebSocketEndpoint:
         headers = [(b"x-request-id", exchange.id.encode())]
         await send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL if is_ours else None, "headers": headers})
         if is_ours:
-            await Socket(self, exchange, scope, receive, send).serve()
+            await Socket(self, identity, exchange, scope, receive, send).serve()
         else:
             # Accepted first, for only a socket can be closed with a code.
             await close(4406, f"Expected the subprotocol {SUBPROTOCOL}", exchange, send)
@@ -109,6 +117,7 @@ class Socket:
     __slots__ = (
         "_endpoint",
         "_exchange",
+        "_identity",
         "_is_acknowledged",
         "_operations",
         "_receive",
@@ -119,9 +128,17 @@ class Socket:
     )
 
     def __init__(
-        self, endpoint: WebSocketEndpoint, exchange: Exchange, scope: Scope, receive: Receive, send: Send
+        self,
+        endpoint: WebSocketEndpoint,
+        identity: Identity | None,
+        exchange: Exchange,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
     ) -> None:
         self._endpoint = endpoint
+        self._identity = identity
+        """Who opened it; None when that is yet to be said."""
         self._exchange = exchange
         self._scope = scope
         self._receive = receive
@@ -143,7 +160,9 @@ class Socket:
         except Disconnected as gone:
             self._exchange.status = gone.code
             return
-        except ShuttingDown:
+        except (ShuttingDown, Unauthenticated) as ending:
+            if isinstance(ending, Unauthenticated):
+                code, reason = FORBIDDEN, "Forbidden"
             # Subscriptions end by themselves now; queries and mutations are let finish.
             await asyncio.gather(*self._tasks, return_exceptions=True)
         finally:
@@ -161,8 +180,9 @@ class Socket:
                     await self._take(await self._next_message())
         except TimeoutError:
             raise Violation(4408, "Connection initialisation timeout") from None
-        while True:
-            await self._take(await self._next_message())
+        async with until_expiry(self._identity or ANONYMOUS):
+            while True:
+                await self._take(await self._next_message())
 
     async def _next_message(self) -> dict[str, Any]:
         frame: Message = await self._receive()
@@ -185,6 +205,7 @@ class Socket:
                 _optional_payload(message)
                 if self._is_acknowledged:
                     raise Violation(4429, "Too many initialisation requests")
+                await self._introduce(message.get("payload"))
                 self._is_acknowledged = True
                 await self._say({"type": "connection_ack"})
             case "ping":
@@ -200,6 +221,16 @@ class Socket:
                 known = "connection_init, ping, pong, subscribe or complete"
                 raise Violation(4400, f"Expected a message of type {known}, got {kind!r}")
 
+    async def _introduce(self, payload: Any) -> None:
+        """Make sure of who is there. Raises: Violation."""
+        try:
+            identity = await self._endpoint.authenticator.introduce(payload, self._identity)
+        except Unauthenticated:
+            raise Violation(FORBIDDEN, "Forbidden") from None
+        except Refusal as refusal:
+            raise Violation(TRY_AGAIN_LATER, str(refusal)) from None
+        self._identity, self._exchange.subject = identity, identity.subject
+
     async def _subscribe(self, message: dict[str, Any]) -> None:
         if not self._is_acknowledged:
             raise Violation(4401, "Unauthorized")
@@ -212,6 +243,7 @@ class Socket:
             request = view.as_request(payload, cost=self._wants_cost)
         except Refusal as refusal:
             raise Violation(4400, str(refusal)) from None
+        request = request._replace(identity=self._identity or ANONYMOUS)
         if len(self._operations) >= self._endpoint.most_operations:
             errors = view.too_many_operations(self._endpoint.most_operations).body()["errors"]
             await self._say({"id": name, "type": "error", "payload": errors})
@@ -233,10 +265,10 @@ class Socket:
         """Run one operation to its end, and write its line in the log."""
         exchange = Exchange({})
         exchange.operation, exchange.socket, exchange.events = request.operation_name, self._exchange.id, 0
-        exchange.status = "cancelled"
+        exchange.status, exchange.subject = "cancelled", request.identity.subject
         enter(exchange)
         try:
-            with suppress(Disconnected, ShuttingDown):
+            with suppress(Disconnected, ShuttingDown, Unauthenticated):
                 errors = await self._errors_of(name, request, exchange)
                 exchange.status = "error" if errors else "complete"
                 del self._operations[name]
@@ -250,12 +282,13 @@ class Socket:
         try:
             answer = await self._endpoint.api.open(request)
             if not isinstance(answer, Response):
-                await self._endpoint.streams.until_shutdown(self._follow(name, answer, exchange))
+                async with until_expiry(request.identity):
+                    await self._endpoint.streams.until_shutdown(self._follow(name, answer, exchange))
             elif answer.outcome == "executed":
                 await self._next(name, answer.body, exchange)
             else:
                 return list(answer.body["errors"])
-        except (Disconnected, ShuttingDown):
+        except (Disconnected, ShuttingDown, Unauthenticated):
             raise
         except GraphError as error:
             return list(view.error_body(error)["errors"])

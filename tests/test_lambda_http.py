@@ -22,6 +22,7 @@ from anyio.from_thread import start_blocking_portal
 from server import container, lambda_http
 from server.negotiation import EVENT_STREAM, GRAPHQL_RESPONSE, JSON
 from tests.conftest import BANANAS, ROOT, make_table
+from tests.issuer import AUDIENCE, ISSUER, running_issuer, token
 
 CONTEXT: Any = SimpleNamespace(aws_request_id="c6af9ac6-7b61-11e6-9a41-93e8deadbeef")
 QUERY = 'query Container { container(number: "009998") { number operator } }'
@@ -127,6 +128,12 @@ class Function:
         content = base64.b64encode(body.encode()).decode() if is_base64 else body
         headers = {"Accept": accept, "Content-Type": JSON, **({"Accept-Encoding": encoding} if encoding else {})}
         return self.ask(self._front("POST", "/graphql", headers, {}, content, is_base64))
+
+    def event(self, query: str) -> Event:
+        """Make the event of a query by POST."""
+        return self._front(
+            "POST", "/graphql", {"Accept": JSON, "Content-Type": JSON}, {}, json.dumps({"query": query}), False
+        )
 
     def get(self, path: str, query: Mapping[str, str] | None = None, accept: str = JSON) -> Any:
         return self.ask(self._front("GET", path, {"Accept": accept}, query or {}, None, False))
@@ -245,6 +252,44 @@ def test_mutations_write(
 
     assert made == {"data": {"createContainer": {"container": {"number": "1"}}}}
     assert function.post('{ container(number: "1") { number } }') == {"data": {"container": {"number": "1"}}}
+
+
+# Who asks
+
+
+def test_an_authorizer_in_front_says_who_asks(
+    function: Function, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("TABLEGRAPH_AWS_AUTHORIZER", "true")
+    caplog.set_level(logging.INFO)
+    event = function.event(QUERY)
+
+    for authorizer in ({"jwt": {"claims": {"sub": "ada"}}}, {"claims": {"sub": "ada"}}, {"principalId": "ada"}):
+        event["requestContext"]["authorizer"] = authorizer
+        assert function.ask(event) == FOUND
+    del event["requestContext"]["authorizer"]
+    event["headers"]["authorization"] = "Bearer x"
+    (error,) = function.ask(event)["errors"]
+
+    assert (function.status, error["extensions"]) == (401, {"code": "UNAUTHENTICATED", "reason": "MISSING"})
+    lines = [record.fields for record in caplog.records if record.name == "server.logs"]  # type: ignore[attr-defined]
+    assert [line.get("subject") for line in lines] == ["ada", "ada", "ada", None]
+
+
+def test_a_token_says_who_asks_and_keys_outlive_an_invocation(url: Function, monkeypatch: pytest.MonkeyPatch) -> None:
+    event = url.event(QUERY)
+    with running_issuer() as issuer:
+        for name, value in {"KEYS": issuer.url, "ISSUER": ISSUER, "AUDIENCE": AUDIENCE}.items():
+            monkeypatch.setenv(f"TABLEGRAPH_JWT_{name}", value)
+
+        for number in range(3):
+            event["headers"]["authorization"] = f"Bearer {token(jti=str(number))}"
+            assert url.ask(event) == FOUND
+        event["headers"]["authorization"] = f"Bearer {token(aud='payroll')}"
+        (error,) = url.ask(event)["errors"]
+
+        assert (url.status, error["extensions"]["reason"]) == (401, "WRONG_AUDIENCE")
+        assert issuer.fetches == 1
 
 
 # What would go on

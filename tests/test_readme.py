@@ -21,8 +21,12 @@ from resolvers.operation import Request
 from resolvers.responses import ERROR_CODES
 from resolvers.schema import Api
 from resolvers.sdl import compile_model
-from server.settings import all_settings
+from server.identity.api_keys import read_api_keys
+from server.identity.configured import authenticator_of
+from server.identity.refusals import REASONS
+from server.settings import all_settings, load_settings
 from server.view import REFUSAL_CODES
+from tests.attacks import ATTACKS
 from tests.conftest import BANANAS, ROOT, Serve, Served, banana_items
 from tests.following import follow, soon
 from tests.test_incremental import ask
@@ -71,6 +75,9 @@ def expected_tables() -> dict[str, str]:
                 for one in fields(DocumentLimits)
             ],
         ),
+        "reasons": _rows(
+            ("`reason`", "what the caller is told"), [(f"`{name}`", text) for name, text in REASONS.items()]
+        ),
         "findings": _rows(
             ("code", "what is wrong", "`repair`"),
             [(f"`{code.name}`", code.value, _repair(code)) for code in Code],
@@ -99,7 +106,7 @@ def _rows(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return "\n".join(["| " + " | ".join(row) + " |" for row in (head, ("---",) * len(head), *rows)])
 
 
-@pytest.mark.parametrize("name", ["access patterns", "errors", "settings", "limits", "findings"])
+@pytest.mark.parametrize("name", ["access patterns", "errors", "settings", "limits", "reasons", "findings"])
 def test_generated_tables_are_fresh(name: str, request: pytest.FixtureRequest) -> None:
     wanted = expected_tables()[name]
     if request.config.getoption("--update-golden"):
@@ -116,6 +123,31 @@ def test_access_patterns_of_an_example_are_fresh(example: str, request: pytest.F
         _write("access patterns", wanted, folder / "README.md")
 
     assert section("access patterns", folder / "README.md") == wanted, "run `make golden`"
+
+
+def test_the_table_of_attacks_is_fresh(request: pytest.FixtureRequest) -> None:
+    path = ROOT / "docs/credentials.md"
+    wanted = _rows(("what is sent", "`reason`"), [(attack.what, f"`{attack.reason}`") for attack in ATTACKS])
+    if request.config.getoption("--update-golden"):
+        _write("attacks", wanted, path)
+
+    assert section("attacks", path) == wanted, "run `make golden`"
+
+
+def test_the_identity_shown_is_taken(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.toml"
+    keys.write_text(next(block for block in blocks("toml") if "[[keys]]" in block))
+    command = next(block for block in blocks("sh") if "--jwt-keys" in block).replace("\\\n", "")
+    words = command.replace("/etc/tablegraph/keys.toml", str(keys)).split()[2:]
+    flags = {
+        flag.removeprefix("--").replace("-", "_"): value for flag, value in zip(words[::2], words[1::2], strict=True)
+    }
+
+    authenticator = authenticator_of(load_settings({}, flags))
+
+    assert authenticator.tokens is not None
+    assert authenticator.api_keys is not None
+    assert [identity.subject for identity in read_api_keys(keys.read_bytes()).values()] == ["nightly-export"]
 
 
 def test_every_example_has_a_readme_that_says_how_to_run_it() -> None:
@@ -263,6 +295,7 @@ def test_the_source_map_names_every_file_of_the_three_rooms() -> None:
 
 
 def test_every_code_of_the_http_view_is_explained() -> None:
-    used = set(re.findall(r"Refusal\(\s*\d+,\s*\"([A-Z_]+)\"", (ROOT / "server/view.py").read_text()))
+    source = "".join((ROOT / "server" / name).read_text() for name in ("view.py", "identity/refusals.py"))
+    used = set(re.findall(r"(?:Refusal|__init__)\(\s*\d+,\s*\"([A-Z_]+)\"", source))
 
     assert used - {"INTERNAL"} == set(REFUSAL_CODES)
