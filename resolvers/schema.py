@@ -33,6 +33,7 @@ from resolvers.events import Root, follow
 from resolvers.limits import DocumentLimits
 from resolvers.live import LiveInOnePiece, LiveQueries, is_live, live_directive, throttle_of
 from resolvers.operation import Events, Request, Response
+from resolvers.persisted import PersistedDocuments, Persistence
 from resolvers.responses import refuse, respond
 from resolvers.scalars import SCALAR_MAP
 from resolvers.stale import Stale, Watermark
@@ -44,6 +45,7 @@ Executor = Literal["plan", "reference"]
 """How queries are executed: by compiled plans, or by Strawberry, which the plans are held against."""
 
 LIMITS = DocumentLimits()
+PERSISTENCE = Persistence()
 NO_VARIABLES = VariableValues({}, {})
 
 
@@ -87,6 +89,7 @@ class Api:
         hub: Hub | None = None,
         watermark: Watermark | None = None,
         limits: DocumentLimits = LIMITS,
+        persistence: Persistence = PERSISTENCE,
     ) -> None:
         """Take the graph, the hub of its changes, and what tells before when all was written that its copies show."""
         self._graph = graph
@@ -101,7 +104,7 @@ class Api:
         rules = (*specified_rules, LiveInOnePiece)
         if not introspection:
             rules = (*rules, NoSchemaIntrospectionCustomRule)
-        self._documents = Documents(self._schema, rules, limits)
+        self._documents = Documents(self._schema, graph.model, rules, limits, PersistedDocuments(persistence))
 
     @property
     def model(self) -> Model:
@@ -111,6 +114,10 @@ class Api:
     def sdl(self) -> str:
         """Print the public schema."""
         return print_schema(self._strawberry) + "\n"
+
+    def faults(self, query: str) -> list[str]:
+        """Say what is wrong with a document, and remember it as one that was asked for."""
+        return [_placed(error) for error in self._documents.faults(query)]
 
     async def ready(self) -> None:
         """Check that every table answers. Raises StoreError."""
@@ -125,7 +132,7 @@ class Api:
         Cost: parsing and validation once for each document, as long as it is among the last thousand. `reads` is told
         what a query reads.
         """
-        prepared = self._documents.prepare(request.query, request.operation_name)
+        prepared = self._documents.prepare(request)
         if isinstance(prepared, list):
             return refuse(prepared)
         kind = prepared.definition.operation
@@ -159,11 +166,11 @@ class Api:
             result = await self._run(prepared, request, operation)
         finally:
             await operation.close()
-        return respond(result, operation, stale, cost=request.cost)
+        return respond(result, operation, stale, cost=request.cost, cache=prepared.cache)
 
     async def open(self, request: Request) -> Response | Events:
         """Begin an operation that may go on: subscriptions and live queries give events, all else a response."""
-        prepared = self._documents.prepare(request.query, request.operation_name)
+        prepared = self._documents.prepare(request)
         if isinstance(prepared, list) or not goes_on(prepared.definition):
             return await self.execute(request)
         variables = self._variables(prepared, request)
@@ -240,3 +247,7 @@ class Api:
         if not defined:
             return NO_VARIABLES
         return get_variable_values(self._schema, defined, dict(request.variables or {}))
+
+
+def _placed(error: GraphQLError) -> str:
+    return ": ".join([*(f"{place.line}:{place.column}" for place in (error.locations or ())[:1]), error.message])

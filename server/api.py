@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from graph.loaders import Graph
+from resolvers.persisted import Persistence
 from resolvers.schema import Api
+from server.documents import check_trusted, read_trusted
 from server.following import Following
 from server.settings import Settings
 
 
 def api_of(graph: Graph, settings: Settings, following: Following | None = None) -> Api:
-    """Make the API; without following nothing goes on, and how old copies are is not known."""
-    return Api(
+    """Make the API; without following nothing goes on, and how old copies are is not known.
+
+    Raises: SettingsError where a trusted document cannot be read, or does not fit the schema.
+    """
+    trusted = read_trusted(settings.trusted_documents)
+    api = Api(
         graph,
         timeout_secs=settings.operation_timeout_secs,
         introspection=settings.introspection,
         mutations=settings.mutations,
         executor=settings.executor,
         limits=settings.document_limits,
+        persistence=Persistence(
+            {document.id: document.text for document in trusted}, settings.only_trusted, settings.max_persisted_bytes
+        ),
         hub=following.hub if following else None,
         watermark=following.watermark if following else None,
     )
+    check_trusted(api, trusted)
+    return api

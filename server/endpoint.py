@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 from graph.errors import GraphError
 from resolvers.operation import Events, Request, Response
 from server import multipart, sse, view
+from server.caching import cached
 from server.compression import LEAST_BYTES, accepts_gzip, compressed
 from server.logs import Exchange
 from server.negotiation import HTML, JSON, wanted
@@ -89,6 +90,9 @@ class GraphQLEndpoint:
             await self._watch.unless_client_goes(_send_parts(response, exchange, send), receive)
             return None
         answer = view.write_response(response, form.media_type or JSON)
+        if head.method == "GET":
+            # What the operation cost is told to those alone who ask for it by a header.
+            answer = cached(answer, response, request, head, is_plain=not request.cost or self._cost == "always")
         is_large = len(answer.body) > LEAST_BYTES and self._compress
         if is_large and accepts_gzip(head.headers.get(b"accept-encoding", b"")):
             return await compressed(answer)
