@@ -46,6 +46,12 @@ def is_hash(document_id: str) -> bool:
     return _HASH.fullmatch(document_id) is not None
 
 
+def bare(document_id: str) -> str:
+    """Give a hash without what says that it is one, as Apollo's clients have it; any other id as it is."""
+    hash_ = document_id.removeprefix(PREFIX)
+    return hash_ if is_hash(hash_) else document_id
+
+
 class PersistedDocuments:
     """The documents that are known by an id; each text is there once."""
 

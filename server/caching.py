@@ -11,11 +11,10 @@ import re
 from hashlib import blake2b
 
 from resolvers.operation import Request, Response
-from server.view import Answer, Head
+from server.view import NO_STORE, Answer, Head
 
-NO_STORE = (b"cache-control", b"no-store")
 VARY = b"Accept, Accept-Encoding, Authorization"
-"""What another answer may be given for: who is not known must not get what was kept of someone who is, nor inversely."""
+"""What another answer may be given for: who is known and who is not must not get what was kept for the other."""
 
 _TAG = re.compile(rb'(?:W/)?"([^"]*)"')
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from resolvers.persisted import hash_of
+from resolvers.persisted import bare, hash_of
 from resolvers.schema import Api
 from server.settings import SettingsError
 
@@ -111,6 +111,6 @@ def _of_list(path: Path, listed: Any, problems: list[str]) -> Iterator[TrustedDo
         entries = [(one.get("id"), one.get("body")) for one in known]
     for number, (id_, text) in enumerate(entries, 1):
         if isinstance(id_, str) and id_ and isinstance(text, str):
-            yield TrustedDocument(id_, text, f"{path}: {id_}")
+            yield TrustedDocument(bare(id_), text, f"{path}: {id_}")
         else:
             problems.append(f"{path}: expected an id and a text as document {number}, got another value")

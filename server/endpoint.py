@@ -133,8 +133,10 @@ async def _read_body(receive: Receive, limit_bytes: int) -> bytes:
 async def deliver(answer: Answer, exchange: Exchange, send: Send) -> None:
     """Send a whole answer."""
     exchange.status = answer.status
-    length = (b"content-length", b"%d" % len(answer.body))
-    headers = [*answer.headers, length, (b"x-request-id", exchange.id.encode())]
+    headers = [*answer.headers, (b"x-request-id", exchange.id.encode())]
+    # With 304 it would have to be that of the body which is not sent. Source: RFC 9110, 8.6.
+    if answer.status != 304:
+        headers.append((b"content-length", b"%d" % len(answer.body)))
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body})
 

@@ -16,7 +16,7 @@ import orjson
 
 from graph.errors import GraphError
 from resolvers.operation import Request, Response
-from resolvers.persisted import PREFIX, is_hash
+from resolvers.persisted import PREFIX, bare
 from server.negotiation import EVENT_STREAM, GRAPHQL_RESPONSE, JSON, is_json, wanted
 
 CostPolicy = Literal["header", "always", "never"]
@@ -26,6 +26,7 @@ Header = tuple[bytes, bytes]
 IDEMPOTENCY_HEADER = b"idempotency-key"
 COST_HEADER = b"tablegraph-cost"
 NO_SNIFFING: Header = (b"x-content-type-options", b"nosniff")
+NO_STORE: Header = (b"cache-control", b"no-store")
 
 
 REFUSAL_CODES: Mapping[str, str] = {
@@ -87,7 +88,7 @@ class Refusal(Exception):
 
     def answer(self, media_type: str = JSON) -> Answer:
         """Answer with the refusal."""
-        return Answer(self.status, orjson.dumps(self.body()), (*headers_for(media_type), *self.headers))
+        return Answer(self.status, orjson.dumps(self.body()), (*headers_for(media_type), NO_STORE, *self.headers))
 
 
 def error_body(error: GraphError) -> dict[str, Any]:
@@ -257,9 +258,9 @@ def _document_id(parameters: dict[str, Any]) -> str | None:
     """
     extensions = _read(parameters, "extensions", dict, "an object")
     document_id: str | None = _read(parameters, "documentId", str, "a string")
-    if document_id is not None and document_id.startswith(PREFIX):
-        document_id = document_id.removeprefix(PREFIX)
-        if not is_hash(document_id):
+    if document_id is not None:
+        document_id = bare(document_id)
+        if document_id.startswith(PREFIX):
             raise _invalid(
                 f"Expected documentId to be {PREFIX} and 64 hexadecimal digits in lower case, got others; send the "
                 "SHA-256 of the document's text so."
@@ -268,8 +269,9 @@ def _document_id(parameters: dict[str, Any]) -> str | None:
     if persisted is None:
         return document_id or None
     known = persisted if isinstance(persisted, dict) else {}
-    hash_ = known.get("sha256Hash")
-    if known.get("version") != 1 or not isinstance(hash_, str) or document_id not in (None, hash_):
+    sent = known.get("sha256Hash")
+    hash_ = bare(sent) if isinstance(sent, str) else None
+    if known.get("version") != 1 or not hash_ or document_id not in (None, hash_):
         raise _invalid(
             'Expected extensions.persistedQuery to be {"version": 1, "sha256Hash": "…"}, and documentId to be absent '
             "or the same, got something else; mend it."
