@@ -109,11 +109,7 @@ class Documents:
     def faults(self, query: str) -> list[GraphQLError]:
         """Say what is wrong with a document whichever of its operations is asked for; it is remembered."""
         document = self._document(query)
-        if isinstance(document, list):
-            return document
-        if not any(isinstance(node, OperationDefinitionNode) for node in document.definitions):
-            return [GraphQLError("the document holds no operation: expected a query, a mutation or a subscription")]
-        return []
+        return document if isinstance(document, list) else []
 
     def _prepare(self, query: str, operation_name: str | None) -> Prepared | list[GraphQLError]:
         """Parse, measure and validate a document and choose its operation, or remember how that went last time."""
