@@ -22,6 +22,8 @@ PREFIX = "sha256:"
 """What the hash of a document begins with where it is its id."""
 DOCUMENTS_KEPT = 10_000
 
+NAMED = len(PREFIX) + 64
+
 _HASH = re.compile("[0-9a-f]{64}")
 
 
@@ -48,8 +50,7 @@ def is_hash(document_id: str) -> bool:
 
 def bare(document_id: str) -> str:
     """Give a hash without what says that it is one, as Apollo's clients have it; any other id as it is."""
-    hash_ = document_id.removeprefix(PREFIX)
-    return hash_ if is_hash(hash_) else document_id
+    return document_id[len(PREFIX) :] if len(document_id) == NAMED and document_id.startswith(PREFIX) else document_id
 
 
 class PersistedDocuments:
@@ -115,7 +116,7 @@ class PersistedDocuments:
             return _refused(
                 "PERSISTED_QUERY_NOT_FOUND",
                 f"the server has no document {id_[:100]!r}: expected the id of a trusted one, or the SHA-256 of the "
-                "text as sha256:…, with the text as `query` where the server has not seen it yet",
+                "text as sha256:…, in lower case, with the text as `query` where the server has not seen it yet",
             )
         # Apollo's clients go by these very words.
         if not self._most_bytes:

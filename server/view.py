@@ -262,8 +262,8 @@ def _document_id(parameters: dict[str, Any]) -> str | None:
         document_id = bare(document_id)
         if document_id.startswith(PREFIX):
             raise _invalid(
-                f"Expected documentId to be {PREFIX} and 64 hexadecimal digits in lower case, got others; send the "
-                "SHA-256 of the document's text so."
+                f"Expected documentId to be {PREFIX} and 64 hexadecimal digits, got more or fewer; send the SHA-256 of "
+                "the document's text so."
             )
     persisted = extensions.get("persistedQuery") if extensions else None
     if persisted is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -20,6 +21,7 @@ from server.caching import cached
 from server.view import Answer, Head, headers_for
 from tests.conftest import BANANAS, Serve
 from tests.counting import Running, running
+from tests.test_readme import README, blocks
 
 LIBRARY = """
 extend schema
@@ -255,6 +257,23 @@ async def test_events_and_parts_are_never_kept(client: httpx.AsyncClient) -> Non
 
         assert answer.headers["cache-control"].startswith("no-cache")
         assert "etag" not in answer.headers
+
+
+async def test_what_the_readme_shows_is_what_comes(serve: Serve) -> None:
+    (model,) = (block for block in blocks("graphql") if "@cacheControl" in block)
+    (shown,) = re.findall(r"```\n(Cache-Control: .*?)```", README.read_text(), re.DOTALL)
+    book = {"pk": {"S": "BOOK_1"}, "sk": {"S": "BOOK_1"}, "title": {"S": "Emma"}}
+    served = await serve(model, [book])
+
+    async with running(served.api) as server, httpx.AsyncClient() as client:
+        answers = [
+            await client.get(server.url, params={"query": f'{{ book(isbn: "1") {{ title {more} }} }}'})
+            for more in ("", "readers", "note")
+        ]
+
+    told = answers[0].headers
+    assert [line for line in shown.splitlines() if told[line.split(":")[0]] != line.split(": ")[1]] == []
+    assert [answer.headers["cache-control"] for answer in answers[1:]] == ["max-age=60, public", "max-age=240, private"]
 
 
 def headers_of(request: Request, cache: CachePolicy, **sent: str) -> dict[bytes, bytes]:

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from resolvers.persisted import Persistence
 from resolvers.schema import Api
 from server.api import api_of
 from server.documents import read_trusted
@@ -19,6 +20,7 @@ from server.settings import Settings
 from tests.conftest import Served
 from tests.counting import running
 from tests.test_clients import CLIENTS, ENVIRONMENT
+from tests.test_readme import blocks
 
 QUERY = """query Find($number: ID!) {
   container(number: $number) {
@@ -70,6 +72,37 @@ async def test_a_client_goes_on_without_hashes_where_none_are_kept(kind: str, ba
     assert named[1] is False
     assert [is_told for _, is_told in again] == [True, True]
     assert [answer for answer in told if isinstance(answer, dict)] == [FOUND, FOUND]
+
+
+USES = {
+    "@apollo/client": """
+        const { gql } = await import('@apollo/client');
+        console.log(JSON.stringify((await client.query({ query: gql(QUERY) })).data));
+    """,
+    "relay-runtime": """
+        const found = (answer) => console.log(JSON.stringify(answer.data));
+        const operation = { id: 'find', text: null, name: 'Find', operationKind: 'query' };
+        environment.getNetwork().execute(operation, {}, {}).subscribe({ next: found });
+    """,
+}
+
+
+@pytest.mark.parametrize("uses", USES)
+async def test_an_example_of_the_readme_asks_by_name(uses: str, bananas: Served) -> None:
+    query = 'query Find { container(number: "009998") { number operator __typename } }'
+    (example,) = (block for block in blocks("javascript") if uses in block)
+    async with running(Api(bananas.graph, persistence=Persistence({"find": query}))) as server:
+        program = f"const QUERY = `{query}`;" + example.replace("https://api.example.com/graphql", server.url)
+        process = await asyncio.create_subprocess_exec(
+            *["node", "--input-type=module"],
+            cwd=CLIENTS,
+            env=ENVIRONMENT,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        told, _ = await process.communicate((program + USES[uses]).encode())
+
+    assert json.loads(told) == FOUND
 
 
 # Build tools
