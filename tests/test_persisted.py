@@ -353,6 +353,13 @@ def test_every_mistake_is_told_at_once(files: Mapping[str, str | bytes], expecte
     assert [line.strip()[: len(start)] for line, start in zip(lines, expected, strict=True)] == expected
 
 
+async def test_a_document_that_was_not_checked_is_when_it_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "Bad.graphql").write_text("{ nothing }")
+    api = api_of(graph(), Settings(trusted_documents=tmp_path), checks_documents=False)
+
+    assert await code(api, document_id="Bad") == "GRAPHQL_VALIDATION_FAILED"
+
+
 def test_a_file_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="No such file or directory: expected a file or a folder"):
         read_trusted(tmp_path / "nothing.json")

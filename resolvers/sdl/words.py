@@ -18,6 +18,9 @@ enum CopyMode { TRANSACTION STREAM }
 """The time of an item's creation, or of every write of it."""
 enum Moment { CREATE WRITE }
 
+"""Who may keep an answer: everybody on the way to the client, or the client alone."""
+enum CacheControlScope { PUBLIC PRIVATE }
+
 """What may be done to an item, or to a field of it."""
 enum AuthRight { READ CREATE UPDATE DELETE }
 
@@ -130,9 +133,6 @@ directive @auth(
   tenant: AuthField
   anonymous: Boolean! = false
 ) repeatable on OBJECT | FIELD_DEFINITION
-
-"""Who may keep an answer: everybody on the way to the client, or the client alone."""
-enum CacheControlScope { PUBLIC PRIVATE }
 
 """How long an answer may be kept that shows the field, or anything of the type: the strictest of all that it shows."""
 directive @cacheControl(
