@@ -49,7 +49,7 @@ run: install $(IDE) ## serve an example on PORT (8000 unless told), with its dat
 	@exec .venv/bin/tablegraph demo --schema examples/$(EXAMPLE)/schema.graphql --queries examples/$(EXAMPLE)/queries \
 	    $(addprefix --data ,$(wildcard examples/$(EXAMPLE)/*.jsonl examples/$(EXAMPLE)/*.py)) \
 	    --db .data/$(EXAMPLE).db --port $(PORT)
-# The clients that frontends use, for the tests of subscriptions.
+# The clients that frontends use, and the tools that they are built with, for the tests.
 $(CLIENTS): tests/clients/package.json tests/clients/package-lock.json
 	@$(need_node)
 	cd tests/clients && npm ci --no-audit --no-fund

@@ -271,6 +271,16 @@ class UnionType:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheHint:
+    """What `@cacheControl` says of a field, or of all fields that lead to a type; None: nothing."""
+
+    max_age_secs: int | None = None
+    is_private: bool | None = None
+    inherits: bool = False
+    """It is kept as long as what it belongs to, whatever its type says nothing of."""
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
     """One way to read an access pattern: an index and, for each layout found there, what its keys look like in it."""
 
@@ -384,6 +394,8 @@ class Model:
     same there."""
     inward: Mapping[str, tuple[Inward, ...]] = field(default_factory=dict)
     """For each node type: the references of other items that may lead to it."""
+    cache_hints: Mapping[tuple[str, str | None], CacheHint] = field(default_factory=dict)
+    """By the name of a type and of a field of it (None: the type itself): how long it may be kept, and by whom."""
 
     @property
     def has_rules(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection
+from dataclasses import fields
 from typing import Any
 
 from graphql import (
@@ -21,8 +22,11 @@ from graphql.execution.values import VariableValues
 
 from graph.model import Model
 from graph.permissions import Denied, Permissions
-from resolvers.limits import DocumentLimits, Unmeasurable, exceeded, parse_within
+from resolvers.caching import Caching
+from resolvers.limits import LARGEST_TOLD, DocumentLimits, Unmeasurable, exceeded, parse_within
+from resolvers.operation import CachePolicy, Request
 from resolvers.permitted import Permitted
+from resolvers.persisted import PersistedDocuments
 from resolvers.plan.document import Collector, Fields, Surveyed, survey
 from resolvers.plan.plan import Plan
 from resolvers.stale import CopiesShown
@@ -40,11 +44,14 @@ ERRORS_TOLD = 10
 CHARACTERS_TOLD = 1000
 """Length of an error's message, for the same reason."""
 
+UNLIMITED = DocumentLimits(**{each.name: LARGEST_TOLD for each in fields(DocumentLimits)})
+"""The limits of trusted documents: whoever wrote the API's clients may ask for anything."""
+
 
 class Prepared:
     """One operation of a document, with its plans."""
 
-    def __init__(self, surveyed: Surveyed, *, shows_copies: bool) -> None:
+    def __init__(self, surveyed: Surveyed, *, shows_copies: bool, cache: CachePolicy | None) -> None:
         self.document = surveyed.document
         self.definition = surveyed.definition
         self.is_incremental = surveyed.is_incremental
@@ -57,6 +64,7 @@ class Prepared:
             for one in surveyed.definition.selection_set.selections
         )
         """Whether it asks for the schema itself."""
+        self.cache = cache
         self._surveyed = surveyed
         self._refused: OrderedDict[frozenset[Denied], list[GraphQLError]] = OrderedDict()
         self._plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
@@ -91,16 +99,38 @@ class Documents:
     """The documents that were asked for last, each as what it prepares, or as what is wrong with it."""
 
     def __init__(
-        self, schema: GraphQLSchema, rules: Collection[type[ASTValidationRule]], limits: DocumentLimits
+        self,
+        schema: GraphQLSchema,
+        model: Model,
+        rules: Collection[type[ASTValidationRule]],
+        limits: DocumentLimits,
+        persisted: PersistedDocuments,
     ) -> None:
         self._schema = schema
         self._copies_shown = CopiesShown(schema)
+        self._caching = Caching(schema, model)
+        self._persisted = persisted
         self._rules = rules
         self._limits = limits
         self._documents: OrderedDict[str, DocumentNode | list[GraphQLError]] = OrderedDict()
         self._prepared: dict[str, dict[str | None, Prepared]] = {}
 
-    def prepare(self, query: str, operation_name: str | None) -> Prepared | list[GraphQLError]:
+    def prepare(self, request: Request) -> Prepared | list[GraphQLError]:
+        """Find the document of a request, and the operation in it that is to be executed."""
+        query = self._persisted.text(request)
+        if isinstance(query, GraphQLError):
+            return [query]
+        prepared = self._prepare(query, request.operation_name)
+        if request.document_id is not None and request.query and isinstance(prepared, Prepared):
+            self._persisted.keep(request.document_id, _text_of(prepared.document) or query)
+        return prepared
+
+    def faults(self, query: str) -> list[GraphQLError]:
+        """Say what is wrong with a document whichever of its operations is asked for; it is remembered."""
+        document = self._document(query)
+        return document if isinstance(document, list) else []
+
+    def _prepare(self, query: str, operation_name: str | None) -> Prepared | list[GraphQLError]:
         """Parse, measure and validate a document and choose its operation, or remember how that went last time."""
         known = self._prepared.get(query)
         if known is not None and (found := known.get(operation_name)) is not None:
@@ -113,7 +143,8 @@ class Documents:
         if isinstance(definition, GraphQLError):
             return [definition]
         shows_copies = self._copies_shown.by(document, definition)
-        prepared = Prepared(survey(document, definition), shows_copies=shows_copies)
+        cache = self._caching.policy(document, definition)
+        prepared = Prepared(survey(document, definition), shows_copies=shows_copies, cache=cache)
         if query in self._documents:
             self._prepared.setdefault(query, {})[operation_name] = prepared
         return prepared
@@ -132,15 +163,16 @@ class Documents:
         return found
 
     def _read(self, query: str) -> DocumentNode | list[GraphQLError]:
+        limits = UNLIMITED if self._persisted.is_trusted(query) else self._limits
         try:
-            document = parse_within(query, self._limits)
+            document = parse_within(query, limits)
         except GraphQLError as refused:
             # Kept without what was on the stack: every token that had been read.
             refused.__context__ = None
             return [refused.with_traceback(None)]
         # Measured before it is validated, which takes time by the square of what is to be merged.
         try:
-            errors = exceeded(document, self._limits)
+            errors = exceeded(document, limits)
         except Unmeasurable:
             errors = self._validate(document, MEASURABLE)
         return errors or self._validate(document, self._rules) or document
@@ -152,6 +184,11 @@ class Documents:
             if len(error.message) > CHARACTERS_TOLD:
                 error.message = error.message[:CHARACTERS_TOLD] + " …"
         return errors
+
+
+def _text_of(document: DocumentNode) -> str | None:
+    """Give the text that a document was parsed from: the one that is kept here, and not another copy of it."""
+    return document.loc.source.body if document.loc is not None else None
 
 
 def choose(document: DocumentNode, name: str | None) -> OperationDefinitionNode | GraphQLError:

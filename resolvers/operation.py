@@ -15,6 +15,7 @@ class Request(NamedTuple):
     """One GraphQL request, whatever transport it came by."""
 
     query: str
+    """The document; empty where the client names it."""
     variables: Mapping[str, Any] | None = None
     operation_name: str | None = None
     mutations_allowed: bool = True
@@ -27,6 +28,16 @@ class Request(NamedTuple):
     """True when the client takes an answer in several payloads, as `@defer` and `@stream` make them."""
     identity: Identity = ANONYMOUS
     """Who asks."""
+    document_id: str | None = None
+    """The client's name for the document: the SHA-256 of its text in hexadecimal digits, or an id of a trusted one."""
+
+
+class CachePolicy(NamedTuple):
+    """How long an answer may be kept, and by whom."""
+
+    max_age_secs: int
+    is_private: bool
+    """Whether the client alone may keep it, and no cache that others share."""
 
 
 class Response(NamedTuple):
@@ -36,6 +47,8 @@ class Response(NamedTuple):
     outcome: Outcome
     rest: AsyncIterator[dict[str, Any]] | None = None
     """The payloads that follow `body`, for a request that is `incremental`; the last one has `hasNext: false`."""
+    cache: CachePolicy | None = None
+    """None: it may not be kept at all."""
 
 
 class Events(Protocol):

@@ -11,7 +11,7 @@ from graphql import ExecutionResult, GraphQLError
 
 from graph.errors import GraphError, ItemError
 from graph.loaders import Operation
-from resolvers.operation import Response
+from resolvers.operation import CachePolicy, Response
 from resolvers.stale import Stale
 
 NULL_REFUSED = "Cannot return null for non-nullable field "
@@ -24,6 +24,10 @@ ERROR_CODES: Mapping[str, str] = {
     "OPERATION_NAME_REQUIRED": "The document holds several operations, and `operationName` chooses none.",
     "SUBSCRIPTION_TRANSPORT": "A subscription was sent by a transport that brings one answer alone.",
     "OPERATION_NOT_FOUND": "The document holds no operation of this name.",
+    "PERSISTED_QUERY_NOT_FOUND": "The document that a client names is not known here (any more): it is to be sent.",
+    "PERSISTED_QUERY_NOT_SUPPORTED": "Documents are not kept under their hashes here: they are to be sent.",
+    "DOCUMENT_ID_MISMATCH": "The document that was sent is not the one that its id names.",
+    "DOCUMENT_NOT_TRUSTED": "Trusted documents alone are taken, and this is none.",
     "BAD_USER_INPUT": "A variable or an argument does not fit its type.",
     "BAD_VALUE": "A field's value does not fit its type in GraphQL: null where it is required, or out of range.",
     "INTERNAL": "A fault of the server's own; the message has the id under which it is logged.",
@@ -38,8 +42,15 @@ def refuse(errors: list[GraphQLError]) -> Response:
     return Response({"errors": [format_error(error, refused=True) for error in errors]}, "refused")
 
 
-def respond(result: ExecutionResult, operation: Operation, stale: Stale | None, *, cost: bool) -> Response:
-    """Make the response of an execution."""
+def respond(
+    result: ExecutionResult,
+    operation: Operation,
+    stale: Stale | None,
+    *,
+    cost: bool,
+    cache: CachePolicy | None = None,
+) -> Response:
+    """Make the response of an execution; with an error in it it is not to be kept."""
     # Errors without a path are of the request: graphql-core found a variable at fault, and executed nothing.
     refused = result.data is None and all(error.path is None for error in result.errors or [])
     body: dict[str, Any] = {} if refused else {"data": result.data}
@@ -47,7 +58,7 @@ def respond(result: ExecutionResult, operation: Operation, stale: Stale | None, 
         body["errors"] = [format_error(error, refused=refused) for error in result.errors]
     add_extensions(body, operation, None if refused else stale, cost=cost)
     tell_skipped(operation)
-    return Response(body, "refused" if refused else "executed")
+    return Response(body, "refused" if refused else "executed", cache=None if result.errors else cache)
 
 
 def add_extensions(body: dict[str, Any], operation: Operation, stale: Stale | None, *, cost: bool) -> None:

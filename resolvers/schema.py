@@ -33,6 +33,7 @@ from resolvers.events import Root, follow
 from resolvers.limits import DocumentLimits
 from resolvers.live import LiveInOnePiece, LiveQueries, is_live, live_directive, throttle_of
 from resolvers.operation import Events, Request, Response
+from resolvers.persisted import PersistedDocuments, Persistence
 from resolvers.responses import refuse, respond
 from resolvers.scalars import SCALAR_MAP
 from resolvers.stale import Stale, Watermark
@@ -45,6 +46,7 @@ Executor = Literal["plan", "reference"]
 """How queries are executed: by compiled plans, or by Strawberry, which the plans are held against."""
 
 LIMITS = DocumentLimits()
+PERSISTENCE = Persistence()
 NO_VARIABLES = VariableValues({}, {})
 
 
@@ -89,6 +91,7 @@ class Api:
         watermark: Watermark | None = None,
         limits: DocumentLimits = LIMITS,
         hide_forbidden: bool = False,
+        persistence: Persistence = PERSISTENCE,
     ) -> None:
         """Take the graph, the hub of its changes, and what tells before when all was written that its copies show.
 
@@ -106,8 +109,12 @@ class Api:
         rules = (*specified_rules, LiveInOnePiece)
         if not introspection:
             rules = (*rules, NoSchemaIntrospectionCustomRule)
+        persisted = PersistedDocuments(persistence)
         self._views = Views(
-            self._schema, graph.model, lambda schema: Documents(schema, rules, limits), are_hiding=hide_forbidden
+            self._schema,
+            graph.model,
+            lambda schema: Documents(schema, graph.model, rules, limits, persisted),
+            are_hiding=hide_forbidden,
         )
 
     @property
@@ -128,6 +135,10 @@ class Api:
     def sdl(self) -> str:
         """Print the public schema."""
         return print_schema(self._strawberry) + "\n"
+
+    def faults(self, query: str) -> list[str]:
+        """Say what is wrong with a document, and remember it as one that was asked for."""
+        return [_placed(error) for error in self.documents.faults(query)]
 
     async def ready(self) -> None:
         """Check that every table answers. Raises StoreError."""
@@ -180,7 +191,7 @@ class Api:
             result = await self._run(view, prepared, request, operation)
         finally:
             await operation.close()
-        return respond(result, operation, stale, cost=request.cost)
+        return respond(result, operation, stale, cost=request.cost, cache=prepared.cache)
 
     async def open(self, request: Request) -> Response | Events:
         """Begin an operation that may go on: subscriptions and live queries give events, all else a response."""
@@ -221,7 +232,7 @@ class Api:
         """Prepare a document as its caller may ask for it."""
         permissions = self._graph.permissions(request.identity)
         view = self._views.of(permissions)
-        prepared = view.documents.prepare(request.query, request.operation_name)
+        prepared = view.documents.prepare(request)
         if permissions is not None and not isinstance(prepared, list):
             errors = prepared.refused(permissions, self._views.permitted)
             return view, errors or prepared
@@ -279,3 +290,7 @@ class Api:
         if not defined:
             return NO_VARIABLES
         return get_variable_values(schema or self._schema, defined, dict(request.variables or {}))
+
+
+def _placed(error: GraphQLError) -> str:
+    return ": ".join([*(f"{place.line}:{place.column}" for place in (error.locations or ())[:1]), error.message])

@@ -84,8 +84,8 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
     )
     _add_demo(commands)
     _command(commands, "schema", _later("server.looking", "schema"), "print the public GraphQL schema of a model")
-    text = "check a model file: its mistakes, or its access patterns"
-    _command(commands, "check", _later("server.looking", "check"), text)
+    text = "check a model file, and the trusted documents: their mistakes, or the access patterns"
+    _command(commands, "check", _later("server.looking", "check"), text, some=("schema", "trusted_documents"))
     _add_explain(commands)
     if arguments[:1] not in [[name] for name in DECLARED_HERE]:
         _add_others(commands)
@@ -141,11 +141,14 @@ def _add_shards(commands: Any) -> None:
     )
 
 
-def _command(commands: Any, name: str, run: Run, text: str, *, settings: bool = False) -> argparse.ArgumentParser:
+def _command(
+    commands: Any, name: str, run: Run, text: str, *, settings: bool = False, some: tuple[str, ...] = ("schema",)
+) -> argparse.ArgumentParser:
+    """Add a command with all settings as its options, or with some."""
     command: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
     command.set_defaults(run=run)
     for setting in all_settings():
-        if settings or setting.name == "schema":
+        if settings or setting.name in some:
             default = "" if setting.default is None else f" (default: {setting.default})"
             help_ = f"{setting.doc}{default} [{setting.variable}]".replace("%", "%%")
             command.add_argument(setting.flag, dest=setting.name, metavar="VALUE", help=help_)

@@ -16,6 +16,7 @@ from graph.errors import GraphError
 from graph.identity import ANONYMOUS, Identity
 from resolvers.operation import Events, Request, Response
 from server import multipart, sse, view
+from server.caching import cached
 from server.compression import LEAST_BYTES, accepts_gzip, compressed
 from server.identity.authenticator import Authenticator
 from server.identity.expiry import until_expiry
@@ -102,6 +103,9 @@ class GraphQLEndpoint:
             await self._watch.unless_client_goes(_send_parts(response, exchange, send), receive)
             return None
         answer = view.write_response(response, form.media_type or JSON)
+        if head.method == "GET":
+            # What the operation cost is told to those alone who ask for it by a header.
+            answer = cached(answer, response, request, head, is_plain=not request.cost or self._cost == "always")
         is_large = len(answer.body) > LEAST_BYTES and self._compress
         if is_large and accepts_gzip(head.headers.get(b"accept-encoding", b"")):
             return await compressed(answer)
@@ -147,8 +151,10 @@ async def _read_body(receive: Receive, limit_bytes: int) -> bytes:
 async def deliver(answer: Answer, exchange: Exchange, send: Send) -> None:
     """Send a whole answer."""
     exchange.status = answer.status
-    length = (b"content-length", b"%d" % len(answer.body))
-    headers = [*answer.headers, length, (b"x-request-id", exchange.id.encode())]
+    headers = [*answer.headers, (b"x-request-id", exchange.id.encode())]
+    # With 304 it would have to be that of the body which is not sent. Source: RFC 9110, 8.6.
+    if answer.status != 304:
+        headers.append((b"content-length", b"%d" % len(answer.body)))
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body})
 

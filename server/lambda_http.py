@@ -86,7 +86,8 @@ def _fronted(app: ASGIApp) -> ASGI:
 @cache
 def _made() -> tuple[Container, Mangum]:
     container = open_container(DEFAULTS)
-    api = AnswersOnce(api_of(container.graph, container.settings))
+    # Whoever waits for a container to start is not to wait for documents that nobody asks for.
+    api = AnswersOnce(api_of(container.graph, container.settings, checks_documents=False))
     app = build_app(api, container.settings)
     # Mangum runs every invocation in the thread's event loop. The lifespan would begin and end with each of them, and
     # has nothing to do: no streams are followed.

@@ -239,6 +239,24 @@ class Settings:
     max_aliases: int = _of_a_document("aliases")
     max_directives: int = _of_a_document("directives")
     max_merges: int = _of_a_document("merges")
+    trusted_documents: Path | None = field(
+        default=None,
+        metadata=_about(
+            "File or folder of documents that clients may name: what Relay's compiler, GraphQL Code Generator or "
+            "Apollo's manifest generator writes, or .graphql files.",
+            Path,
+        ),
+    )
+    only_trusted: bool = field(
+        default=False, metadata=_about("Whether trusted documents alone are taken, and no other.", _flag)
+    )
+    max_persisted_bytes: int = field(
+        default=10_000_000,
+        metadata=_about(
+            "Most bytes of documents that are kept for clients which name them by their hash (APQ); 0: none are.",
+            _whole(0),
+        ),
+    )
     compress: bool = field(
         default=True,
         metadata=_about("Whether answers above 1 KiB are compressed (gzip) for clients that accept it.", _flag),
@@ -384,6 +402,11 @@ def load_settings(environ: Mapping[str, str], command_line: Mapping[str, Any] | 
     settings = Settings(**values)
     if not problems and settings.default_page_size > settings.max_page_size:
         problems.append(_page_size_problem(settings))
+    if not problems and settings.only_trusted and settings.trusted_documents is None:
+        problems.append(
+            f"{PREFIX}ONLY_TRUSTED: expected the documents that are trusted, got none: say where they are with "
+            f"{PREFIX}TRUSTED_DOCUMENTS"
+        )
     if problems:
         raise SettingsError("\n".join(problems))
     return settings

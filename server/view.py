@@ -16,6 +16,7 @@ import orjson
 
 from graph.errors import GraphError
 from resolvers.operation import Request, Response
+from resolvers.persisted import PREFIX, bare
 from server.negotiation import EVENT_STREAM, GRAPHQL_RESPONSE, JSON, is_json, wanted
 
 CostPolicy = Literal["header", "always", "never"]
@@ -25,6 +26,7 @@ Header = tuple[bytes, bytes]
 IDEMPOTENCY_HEADER = b"idempotency-key"
 COST_HEADER = b"tablegraph-cost"
 NO_SNIFFING: Header = (b"x-content-type-options", b"nosniff")
+NO_STORE: Header = (b"cache-control", b"no-store")
 
 
 REFUSAL_CODES: Mapping[str, str] = {
@@ -35,7 +37,7 @@ REFUSAL_CODES: Mapping[str, str] = {
     "BODY_TOO_LARGE": "HTTP 413: the body is larger than the server takes.",
     "ANSWER_TOO_LARGE": "HTTP 500: the answer is larger than AWS Lambda sends; the operation has been carried out.",
     "INVALID_JSON": "HTTP 400: the body, or a parameter of it, is not JSON.",
-    "INVALID_REQUEST": "HTTP 400: `query`, `variables`, `operationName` or `extensions` is missing or of a wrong type.",
+    "INVALID_REQUEST": "HTTP 400: `query` and `documentId` are missing, or a parameter is of a wrong type.",
     "BATCH_NOT_SUPPORTED": "HTTP 400: an array of requests was sent.",
     "UNAUTHENTICATED": "HTTP 401: it is not certain who asks; `reason` says what is wrong with the credentials.",
     "IDENTITY_UNAVAILABLE": "HTTP 503: the keys that tokens are checked by cannot be had now; ask again.",
@@ -88,7 +90,7 @@ class Refusal(Exception):
 
     def answer(self, media_type: str = JSON) -> Answer:
         """Answer with the refusal."""
-        return Answer(self.status, orjson.dumps(self.body()), (*headers_for(media_type), *self.headers))
+        return Answer(self.status, orjson.dumps(self.body()), (*headers_for(media_type), NO_STORE, *self.headers))
 
 
 def error_body(error: GraphError) -> dict[str, Any]:
@@ -232,18 +234,51 @@ def as_request(
     Raises: Refusal when they are of the wrong types.
     """
     query = _read(parameters, "query", str, "a string")
-    if query is None:
-        raise _invalid("Expected the parameter query, a string with a GraphQL document, got none; add it.")
-    _read(parameters, "extensions", dict, "an object")
+    document_id = _document_id(parameters)
+    if query is None and document_id is None:
+        raise _invalid(
+            "Expected the parameter query, a string with a GraphQL document, or documentId, which names one, got "
+            "neither; add one of them."
+        )
     return Request(
-        query=query,
+        query=query or "",
         variables=_read(parameters, "variables", dict, "an object"),
         operation_name=_read(parameters, "operationName", str, "a string") or None,
         mutations_allowed=mutations_allowed,
         idempotency_key=idempotency_key,
         cost=cost,
         incremental=incremental,
+        document_id=document_id,
     )
+
+
+def _document_id(parameters: dict[str, Any]) -> str | None:
+    """Read the client's name for the document: `documentId`, or what Apollo's clients have among the extensions.
+
+    Raises: Refusal.
+    Source: GraphQL over HTTP, Appendix A; https://www.apollographql.com/docs/apollo-server/performance/apq
+    """
+    extensions = _read(parameters, "extensions", dict, "an object")
+    document_id: str | None = _read(parameters, "documentId", str, "a string")
+    if document_id is not None:
+        document_id = bare(document_id)
+        if document_id.startswith(PREFIX):
+            raise _invalid(
+                f"Expected documentId to be {PREFIX} and 64 hexadecimal digits, got more or fewer; send the SHA-256 of "
+                "the document's text so."
+            )
+    persisted = extensions.get("persistedQuery") if extensions else None
+    if persisted is None:
+        return document_id or None
+    known = persisted if isinstance(persisted, dict) else {}
+    sent = known.get("sha256Hash")
+    hash_ = bare(sent) if isinstance(sent, str) else None
+    if known.get("version") != 1 or not hash_ or document_id not in (None, hash_):
+        raise _invalid(
+            'Expected extensions.persistedQuery to be {"version": 1, "sha256Hash": "…"}, and documentId to be absent '
+            "or the same, got something else; mend it."
+        )
+    return hash_
 
 
 def _from_query_string(query_string: bytes) -> dict[str, Any]:

@@ -411,7 +411,7 @@ async def test_a_compressed_body_is_refused_with_the_encoding_to_use(client: htt
 
 
 NO_JSON = "Expected JSON in UTF-8 in the body, got something else ("
-NO_QUERY = "Expected the parameter query, a string with a GraphQL document, got none; add it."
+NO_QUERY = "Expected the parameter query, a string with a GraphQL document, or documentId, which names one, got neither"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from graph.model import Model, ObjectType
 from resolvers.sdl.arguments import Arguments
 from resolvers.sdl.auth import Auth
 from resolvers.sdl.blobs import Blobs
+from resolvers.sdl.caching import cache_hints
 from resolvers.sdl.checks import Checks
 from resolvers.sdl.copies import check_copies
 from resolvers.sdl.declarations import Declarations, declare
@@ -108,6 +109,7 @@ def _build(declared: Declarations, report: Report, table: str | None) -> Model:
         lookups=lookups,
         rivals=rivals,
         inward=inward(items, tables),
+        cache_hints=cache_hints(declared, report),
     )
     check_copies(declared, model, report)
     return model

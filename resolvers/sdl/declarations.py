@@ -180,7 +180,7 @@ def declare(document: DocumentNode, report: Report) -> Declarations:
     for node in document.definitions:
         match node:
             case SchemaDefinitionNode() | SchemaExtensionNode():
-                found.schema += _directives(node.directives, report)
+                found.schema += read_directives(node.directives, report)
                 found.schema_nodes.append(node)
                 continue
             case ObjectTypeDefinitionNode() | InterfaceTypeDefinitionNode():
@@ -221,10 +221,10 @@ def _declare_type(
 ) -> None:
     fields: dict[str, DeclaredField] = {}
     for entry in node.fields or ():
-        uses = list(_directives(entry.directives, report))
+        uses = list(read_directives(entry.directives, report))
         auth = tuple(use for name, use in uses if name == "auth")
         fields.setdefault(entry.name.value, DeclaredField(entry, type_ref(entry.type), dict(uses), auth))
-    declared = DeclaredType(node, fields, list(_directives(node.directives, report)))
+    declared = DeclaredType(node, fields, list(read_directives(node.directives, report)))
     if isinstance(node, InterfaceTypeDefinitionNode):
         found.interfaces.setdefault(declared.name, declared)
     elif declared.name == "Query":
@@ -235,7 +235,7 @@ def _declare_type(
         found.objects.setdefault(declared.name, declared)
 
 
-def _directives(nodes: tuple[DirectiveNode, ...] | None, report: Report) -> Iterator[tuple[str, Directive]]:
+def read_directives(nodes: tuple[DirectiveNode, ...] | None, report: Report) -> Iterator[tuple[str, Directive]]:
     """Read the uses of the model's directives; one that lacks an argument, or has one of a wrong type, is left out."""
     for node in nodes or ():
         definition = words_schema().get_directive(node.name.value)

@@ -15,6 +15,9 @@ from resolvers.sdl.layouts import is_whole
 from resolvers.sdl.report import Report, listed, near
 from resolvers.sdl.tables import Tables
 
+OF_QUERY = ("find", "auth", "cacheControl", "deprecated")
+"""The directives of Query's fields."""
+
 
 class Finds:
     """Resolves the fields of Query; what cannot be resolved is reported."""
@@ -40,7 +43,7 @@ class Finds:
         """Resolve every field of Query."""
         made: dict[str, Find] = {}
         for field in self._declared.query.fields.values() if self._declared.query else ():
-            others = [use.node for name, use in field.directives.items() if name not in ("find", "deprecated", "auth")]
+            others = [use.node for name, use in field.directives.items() if name not in OF_QUERY]
             if others and not self._report.blames(others[0]):
                 self._report.add(
                     others[0],

@@ -18,6 +18,9 @@ enum CopyMode { TRANSACTION STREAM }
 """The time of an item's creation, or of every write of it."""
 enum Moment { CREATE WRITE }
 
+"""Who may keep an answer: everybody on the way to the client, or the client alone."""
+enum CacheControlScope { PUBLIC PRIVATE }
+
 """What may be done to an item, or to a field of it."""
 enum AuthRight { READ CREATE UPDATE DELETE }
 
@@ -131,6 +134,13 @@ directive @auth(
   anonymous: Boolean! = false
 ) repeatable on OBJECT | FIELD_DEFINITION
 
+"""How long an answer may be kept that shows the field, or anything of the type: the strictest of all that it shows."""
+directive @cacheControl(
+  maxAge: Int
+  scope: CacheControlScope
+  inheritMaxAge: Boolean
+) on FIELD_DEFINITION | OBJECT | INTERFACE | UNION
+
 scalar DateTime
 scalar Date
 scalar Decimal
@@ -143,7 +153,7 @@ SCALAR_NAMES = ("ID", "String", "Int", "Float", "Boolean", "DateTime", "Date", "
 
 DIRECTIVE_NAMES = (
     *("table", "index", "node", "edge", "indexed", "relationship", "attribute", "find"),
-    *("count", "version", "default", "history", "ttl", "blob", "search", "auth"),
+    *("count", "version", "default", "history", "ttl", "blob", "search", "auth", "cacheControl"),
 )
 
 RESERVED_TYPES = {
