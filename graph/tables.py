@@ -34,6 +34,13 @@ def create_table(model: Model, table: Table, name: str | None = None) -> CreateT
     return CreateTable(name or table.name, definition)
 
 
+def lasting_table(model: Model, table: Table, name: str | None = None) -> CreateTable:
+    """Build the request that makes a table for data of worth: also with a stream, and protected from being deleted."""
+    made = create_table(model, table, name)
+    lasting = {"StreamSpecification": STREAM, "DeletionProtectionEnabled": True}
+    return CreateTable(made.table, {**made.definition, **lasting})
+
+
 def index_definition(table: Table, index: Index) -> dict[str, Any]:
     """Write an index as CreateTable and UpdateTable take it."""
     return {"IndexName": index.name, "KeySchema": _key_schema(index), "Projection": _projection(table, index)}
@@ -85,7 +92,7 @@ def differences(model: Model, table: Table, description: Mapping[str, Any]) -> I
     if table.copies is CopyMode.STREAM and not has_stream(described):
         yield (
             f"the table `{table.name}` has {shown_stream(described)}, and by @table(copies: STREAM) its copies follow "
-            "one of new and old images: turn one on (`tablegraph apply` does), or leave `copies` out"
+            "one of new and old images: turn one on (`tablegraph table apply` does), or leave `copies` out"
         )
     existing = {
         index["IndexName"]: index
@@ -97,7 +104,7 @@ def differences(model: Model, table: Table, description: Mapping[str, Any]) -> I
         if name not in existing:
             known = ", ".join(f"`{other}`" for other in existing) or "none"
             yield (
-                f"the table `{table.name}` has no index `{name}`: it has {known}. Add it (`tablegraph apply` does), or "
+                f"the table `{table.name}` has no index `{name}`: it has {known}. Add it (`tablegraph table apply` does), or "
                 "mend @index"
             )
         elif (keys := described_keys(existing[name])) != (wanted_keys := keys_of(index)):

@@ -1,4 +1,4 @@
-"""`tablegraph apply`: the tables are made and changed to what the model says, after the plan of it has been shown."""
+"""`tablegraph table apply`: the tables are made and changed to what the model says, after the plan of it has been shown."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Seen = list[tuple[Target, State]]
 
 
 def add_apply(commands: Any, command: Callable[..., argparse.ArgumentParser], on_table: OnTable) -> None:
-    """Add the command to the command line; `on_table` does not compare the tables with the model."""
+    """Add both commands to the command line; `on_table` does not compare the tables with the model."""
 
     def run(options: argparse.Namespace, settings: Settings) -> int:
         try:
@@ -44,13 +44,19 @@ def add_apply(commands: Any, command: Callable[..., argparse.ArgumentParser], on
             sys.stderr.write("\nstopped; what DynamoDB has begun goes on. Run the same command again for the rest\n")
             return STOPPED
 
+    text = "show what is to be done to make the tables of a model and their indexes what it says"
+    _options(command(commands, "plan", run, text, settings=True)).set_defaults(yes=False)
     text = "make the tables of a model and their indexes, or change them to what it says: shows the plan first"
-    parser = command(commands, "apply", run, text, settings=True)
+    parser = _options(command(commands, "apply", run, text, settings=True))
     parser.add_argument("--yes", action="store_true", help="carry the plan out; without it, it is only shown")
+
+
+def _options(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     parser.add_argument("--drop", action="store_true", help="drop global indexes that the model does not name")
     parser.add_argument(
         "--period", metavar="PERIOD", help="make the table of this period of a time series, like 202601"
     )
+    return parser
 
 
 async def _apply(graph: Graph, options: argparse.Namespace) -> int:
@@ -65,7 +71,7 @@ async def _apply(graph: Graph, options: argparse.Namespace) -> int:
     if not due:
         return 0
     if not options.yes:
-        sys.stdout.write("\nNothing has been done. To carry it out, run the same command with --yes\n")
+        sys.stdout.write("\nNothing has been done. To carry it out: tablegraph table apply --yes\n")
         return 0
     watch = Progress()
     done = [await apply(graph, target, watch, drop=options.drop, segments=SEGMENTS) for target in due]

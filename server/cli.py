@@ -117,14 +117,21 @@ def _add_explain(commands: Any) -> None:
 def _add_others(commands: Any) -> None:
     from server.apply import add_apply
     from server.bulk import add_bulk
+    from server.doctor import add_doctor
     from server.identity.command import add_key
+    from server.infrastructure import add_infrastructure
     from server.maintenance import add_maintenance
     from server.searching import add_search
     from server.sweep import add_sweep
     from server.tables import on_table, region
 
     add_maintenance(commands, _command, on_table)
-    add_apply(commands, _command, partial(on_table, is_compared=False))
+    as_it_is = partial(on_table, is_compared=False)
+    text = "the tables of a model: plan and apply their changes, or print them for other tools"
+    table = commands.add_parser("table", help=text, description=text).add_subparsers(required=True, metavar="what")
+    add_apply(table, _command, as_it_is)
+    add_infrastructure(table, _command)
+    add_doctor(commands, _command, as_it_is)
     add_sweep(commands, _command, on_table)
     add_search(commands, _command, on_table)
     add_bulk(commands, region)

@@ -76,7 +76,7 @@ async def compare(graph: Graph) -> None:
             description = await graph.send(DescribeTable(table.name))
         except TableMissing as error:
             raise TableMissing(
-                f"{error}. Name the right one in @table(name: …) or with --table, or make it: `tablegraph apply`"
+                f"{error}. Name the right one in @table(name: …) or with --table, or make it: `tablegraph table apply`"
             ) from None
         except AccessRefused:
             raise

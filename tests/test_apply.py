@@ -322,14 +322,14 @@ async def test_a_table_whose_keys_are_numbers_is_backfilled_as_well(serve: Serve
 
 @pytest.fixture
 def command(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs `tablegraph apply` over a model of the test's own tables, and gives the exit code."""
+    """Runs `tablegraph table apply` over a model of the test's own tables, and gives the exit code."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "local")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "local")
     schema = tmp_path / "model.graphql"
 
     def run_command(sdl: str, *options: str) -> int:
         schema.write_text(sdl)
-        return main(["apply", "--schema", str(schema), "--endpoint-url", engine, *options])
+        return main(["table", "apply", "--schema", str(schema), "--endpoint-url", engine, *options])
 
     return run_command
 
@@ -341,7 +341,7 @@ def test_without_yes_the_plan_is_only_shown(command: Any, capsys: pytest.Capture
 
     out = capsys.readouterr().out
     assert out.count("1. CREATE TABLE apply-command (PK and SK) with reverse, by-owner, names: there is none") == 2
-    assert out.count("Nothing has been done. To carry it out, run the same command with --yes") == 1
+    assert out.count("Nothing has been done. To carry it out: tablegraph table apply --yes") == 1
     assert out.endswith("apply-command: nothing to do, it is as the model says\n")
 
 

@@ -36,6 +36,7 @@ def test_a_table_that_is_missing_is_made_with_its_stream_and_its_ttl(fleet: Targ
     assert isinstance(create.request, CreateTable)
     made = create.request.parameters()
     assert made.pop("StreamSpecification") == {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+    assert made.pop("DeletionProtectionEnabled") is True
     assert made == create_table(fleet.model, fleet.table).parameters()
     assert made["BillingMode"] == "PAY_PER_REQUEST"
     assert ttl.line() == "TTL gone: the model has @ttl, and DynamoDB deletes nothing yet"
@@ -220,7 +221,7 @@ def archived(table: dict[str, Any]) -> None:
         pytest.param(other_type, r"`Owner` of the table `fleet` is of type B, .* of type S: .* fixed\. Mend "
                      "the template", id="another-type"),
         pytest.param(other_index_key, r"(?s)`names` of `fleet` has the key Title, .* says Name: the key of an index is "
-                     r"fixed\. .* 1\. .*`names-2`.* 2\. .*--yes.* 3\. switch.* 4\. `tablegraph apply --drop --yes` "
+                     r"fixed\. .* 1\. .*`names-2`.* 2\. .*--yes.* 3\. switch.* 4\. `tablegraph table apply --drop --yes` "
                      "drops", id="another-key-of-an-index"),
         pytest.param(other_projection, r"(?s)`by-owner` of `fleet` does not hold all attributes, .*`by-owner-2`",
                      id="an-index-that-holds-less"),

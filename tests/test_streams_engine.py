@@ -139,7 +139,7 @@ async def test_replay_goes_on_behind_a_place(engine: str, fleet: Served) -> None
 async def test_table_without_a_stream_says_what_turns_it_on(engine: str, fleet: Served) -> None:
     await fleet.graph.send(UpdateTable(fleet.table, {"StreamSpecification": {"StreamEnabled": False}}))
 
-    cure = re.escape("has no stream, so nobody is told of what is written to it: `tablegraph apply` turns it on")
+    cure = re.escape("has no stream, so nobody is told of what is written to it: `tablegraph table apply` turns it on")
     with closing(way_to(engine, service="dynamodbstreams")) as way, pytest.raises(StreamError, match=cure):
         await Source(fleet.graph, Client(way)).streams()
 

@@ -176,7 +176,7 @@ def test_another_stream_in_the_place_of_the_first_is_read_from_its_beginning() -
 
 
 @pytest.mark.parametrize(
-    ("view", "cure"), [(None, "`tablegraph apply` turns it on"), ("KEYS_ONLY", "expected NEW_AND_OLD_IMAGES")]
+    ("view", "cure"), [(None, "`tablegraph table apply` turns it on"), ("KEYS_ONLY", "expected NEW_AND_OLD_IMAGES")]
 )
 def test_table_without_the_stream_that_is_needed_is_told_once_and_followed_when_it_has_one(
     view: str | None, cure: str, caplog: pytest.LogCaptureFixture

@@ -167,7 +167,7 @@ def one_index_more(table: dict[str, Any]) -> None:
         pytest.param(
             without_indexes,
             [
-                f"the table `fleet` has no index `{name}`: it has none. Add it (`tablegraph apply` does), or "
+                f"the table `fleet` has no index `{name}`: it has none. Add it (`tablegraph table apply` does), or "
                 "mend @index"
                 for name in ("by-owner", "names", "keys")
             ],
@@ -241,5 +241,5 @@ def test_copies_by_stream_need_a_stream_of_both_images(stream: dict[str, Any], h
 
     assert list(differences(model, table, {"Table": {**made, "StreamSpecification": stream}})) == [
         f"the table `things` has {has}, and by @table(copies: STREAM) its copies follow one of new and old images: "
-        "turn one on (`tablegraph apply` does), or leave `copies` out"
+        "turn one on (`tablegraph table apply` does), or leave `copies` out"
     ]

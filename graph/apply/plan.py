@@ -12,13 +12,13 @@ from graph.model import CopyMode, Index, Projection
 from graph.requests import CreateTable, UpdateTable, UpdateTimeToLive
 from graph.tables import (
     STREAM,
-    create_table,
     described_keys,
     has_stream,
     index_definition,
     key_names,
     key_type,
     keys_of,
+    lasting_table,
     not_projected,
     shown_keys,
     shown_stream,
@@ -100,7 +100,6 @@ def _wait(target: Target, state: State) -> Iterator[Step]:
 
 
 def _create_table(target: Target) -> Step:
-    made = create_table(target.model, target.table, target.name)
     indexes = [index.name or "" for index in target.table.indexes]
     held = f" with {', '.join(indexes)}" if indexes else ""
     subject = f"{target.name} ({shown_keys(keys_of(target.table.primary))}){held}"
@@ -108,8 +107,8 @@ def _create_table(target: Target) -> Step:
         Kind.CREATE_TABLE,
         target.name,
         subject,
-        "there is none; billed by request, stream of new and old images",
-        CreateTable(target.name, {**made.definition, "StreamSpecification": STREAM}),
+        "there is none; billed by request, stream of new and old images, protected from being deleted",
+        lasting_table(target.model, target.table, target.name),
     )
 
 
@@ -272,10 +271,10 @@ def _replacement(target: Target, index: Index) -> str:
         (
             "Replace it by another one:",
             f"  1. name the index `{new}` in the model: @index(name: …), @indexed(by: …)",
-            f"  2. `tablegraph apply --yes` creates `{new}` and backfills it; servers of the former model go on to use "
-            f"`{index.name}`",
+            f"  2. `tablegraph table apply --yes` creates `{new}` and backfills it; servers of the former model go on to "
+            f"use `{index.name}`",
             "  3. switch: have every server run the model that has it",
-            f"  4. `tablegraph apply --drop --yes` drops `{index.name}`",
+            f"  4. `tablegraph table apply --drop --yes` drops `{index.name}`",
         )
     )
 

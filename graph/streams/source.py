@@ -62,13 +62,13 @@ class Source:
                 continue
             if not is_on:
                 raise StreamError(
-                    f"the table {name!r} has no stream, so nobody is told of what is written to it: `tablegraph apply` "
+                    f"the table {name!r} has no stream, so nobody is told of what is written to it: `tablegraph table apply` "
                     "turns it on"
                 )
             if specification["StreamViewType"] != VIEW:
                 raise StreamError(
                     f"the stream of the table {name!r} tells {specification['StreamViewType']} alone: expected {VIEW}. "
-                    "Turn it off, once nobody else reads it; then `tablegraph apply` turns the right one on"
+                    "Turn it off, once nobody else reads it; then `tablegraph table apply` turns the right one on"
                 )
             found.append(Stream(name, arn))
         return found
