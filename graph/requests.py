@@ -387,7 +387,28 @@ class UpdateTimeToLive:
         return {"TableName": self.table, "TimeToLiveSpecification": specification}
 
 
-TableRequest = DescribeTable | ListTables | CreateTable | UpdateTable | DescribeTimeToLive | UpdateTimeToLive
+@dataclass(frozen=True, slots=True)
+class DescribeContinuousBackups:
+    """Whether a table can be restored as of any second. Source: DynamoDB API, DescribeContinuousBackups."""
+
+    table: str
+    operation = "DescribeContinuousBackups"
+    index = None
+
+    def parameters(self) -> dict[str, Any]:
+        """Write the request as DynamoDB's API takes it."""
+        return {"TableName": self.table}
+
+
+TableRequest = (
+    DescribeTable
+    | ListTables
+    | CreateTable
+    | UpdateTable
+    | DescribeTimeToLive
+    | UpdateTimeToLive
+    | DescribeContinuousBackups
+)
 """Requests about tables themselves: they consume no capacity."""
 
 Request = GetItem | BatchGetItem | Query | Scan | PutItems | TransactWriteItems | TableRequest | StreamRequest

@@ -104,8 +104,8 @@ def differences(model: Model, table: Table, description: Mapping[str, Any]) -> I
         if name not in existing:
             known = ", ".join(f"`{other}`" for other in existing) or "none"
             yield (
-                f"the table `{table.name}` has no index `{name}`: it has {known}. Add it (`tablegraph table apply` does), or "
-                "mend @index"
+                f"the table `{table.name}` has no index `{name}`: it has {known}. Add it (`tablegraph table apply` "
+                "does), or mend @index"
             )
         elif (keys := described_keys(existing[name])) != (wanted_keys := keys_of(index)):
             yield (

@@ -1,4 +1,4 @@
-"""`tablegraph table apply`: the tables are made and changed to what the model says, after the plan of it has been shown."""
+"""`tablegraph table plan` and `apply`: the tables are made and changed to what the model says; the plan comes first."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _options(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
 
 async def _apply(graph: Graph, options: argparse.Namespace) -> int:
     seen = [(target, await observe(graph, target)) for target in targets(graph.model, options.period)]
-    if refused := [refusal for target, state in seen for refusal in refusals(target, state)]:
+    if refused := [refusal.text for target, state in seen for refusal in refusals(target, state)]:
         sys.stderr.write(
             "\n".join(["this cannot be changed, and nothing has been done:", *map(_indented, refused), ""])
         )

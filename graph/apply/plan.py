@@ -56,6 +56,28 @@ class Step:
         return f"{' '.join(filter(None, (self.kind.value, self.subject)))}: {self.reason}"
 
 
+class Drift(Enum):
+    """In what a table differs from the model so that no step can change it."""
+
+    STATUS = "it is no longer there, or cannot be changed now"
+    KEY = "the key of the table"
+    KEY_TYPE = "the type of a key attribute"
+    LOCAL_INDEX = "a local index is missing"
+    INDEX = "the key of an index, or whether it is a local one"
+    PROJECTION = "what an index holds"
+    STREAM_VIEW = "what the stream tells"
+    TTL_ATTRIBUTE = "by what attribute items expire"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Something that DynamoDB lets nobody change, and in `text` what to do instead."""
+
+    drift: Drift
+    subject: str
+    text: str
+
+
 def plan(target: Target, state: State, *, drop: bool = False) -> tuple[Step, ...]:
     """List the steps that make a table what the model says, each of which DynamoDB takes once those before it are done.
 
@@ -191,13 +213,17 @@ def _drop(target: Target, state: State, *, is_new: bool) -> Iterator[Step]:
 # --- what no step can change --------------------------------------------------------------------------------------
 
 
-def refusals(target: Target, state: State) -> Iterator[str]:
+def refusals(target: Target, state: State) -> Iterator[Refusal]:
     """Say what DynamoDB lets nobody change in the table, and what to do instead."""
     if state.table is None:
         return
     if state.table["TableStatus"] not in SETTLED:
         status = state.table["TableStatus"]
-        yield f"the table `{target.name}` is {status}: run this again when it is ACTIVE, or is gone"
+        yield Refusal(
+            Drift.STATUS,
+            target.name,
+            f"the table `{target.name}` is {status}: run this again when it is ACTIVE, or is gone",
+        )
         return
     yield from _refused_keys(target, state.table)
     yield from _refused_stream(target, state.table)
@@ -206,38 +232,46 @@ def refusals(target: Target, state: State) -> Iterator[str]:
         if found is not None:
             yield from _refused_index(target, state, index, found)
         elif index.local:
-            yield (
+            yield Refusal(
+                Drift.LOCAL_INDEX,
+                index.name or "",
                 f"the table `{target.name}` has no local index `{index.name}`, and one is made only together with its "
-                f"table. Make it a global one, @index without local: true, or {_another_table(target)}"
+                f"table. Make it a global one, @index without local: true, or {_another_table(target)}",
             )
     yield from _refused_expiry(target, state)
 
 
-def _refused_keys(target: Target, described: Described) -> Iterator[str]:
+def _refused_keys(target: Target, described: Described) -> Iterator[Refusal]:
     keys, wanted = described_keys(described), keys_of(target.table.primary)
     if keys != wanted:
-        yield (
+        yield Refusal(
+            Drift.KEY,
+            target.name,
             f"the key of the table `{target.name}` is {shown_keys(keys)}, and the model says {shown_keys(wanted)}: the "
-            f"key of a table is fixed. Mend @table(partitionKey: …, sortKey: …), or {_another_table(target)}"
+            f"key of a table is fixed. Mend @table(partitionKey: …, sortKey: …), or {_another_table(target)}",
         )
     for attribute in described["AttributeDefinitions"]:
         name, is_type = attribute["AttributeName"], attribute["AttributeType"]
         made = key_type(target.model, target.table, name)
         if name in key_names(target.table) and is_type != made:
-            yield (
+            yield Refusal(
+                Drift.KEY_TYPE,
+                name,
                 f"the key attribute `{name}` of the table `{target.name}` is of type {is_type}, and the model makes it "
                 f"of type {made}: the type of a key attribute is fixed. Mend the template (one numeric field alone "
-                "makes N, any other S), or put the key into an attribute of another name"
+                "makes N, any other S), or put the key into an attribute of another name",
             )
 
 
-def _refused_stream(target: Target, described: Described) -> Iterator[str]:
+def _refused_stream(target: Target, described: Described) -> Iterator[Refusal]:
     is_on = (described.get("StreamSpecification") or {}).get("StreamEnabled", False)
     if target.table.copies is CopyMode.STREAM and is_on and not has_stream(described):
-        yield (
+        yield Refusal(
+            Drift.STREAM_VIEW,
+            target.name,
             f"the table `{target.name}` has {shown_stream(described)}, and by @table(copies: STREAM) its copies follow "
             "one of new and old images: what a stream tells is fixed. Turn it off with UpdateTable once nobody reads "
-            "it, and run this again, which turns the other one on"
+            "it, and run this again, which turns the other one on",
         )
 
 
@@ -248,18 +282,30 @@ def _another_table(target: Target) -> str:
     )
 
 
-def _refused_index(target: Target, state: State, index: Index, found: Described) -> Iterator[str]:
+def _refused_index(target: Target, state: State, index: Index, found: Described) -> Iterator[Refusal]:
     keys, wanted = described_keys(found), keys_of(index)
     if (index.name in state.local_indexes) is not index.local:
         kinds = ("a global", "a local")
         is_, says = kinds[not index.local], kinds[index.local]
-        yield f"the index `{index.name}` of `{target.name}` is {is_} one, and the model says {says} one: mend local: …"
+        yield Refusal(
+            Drift.INDEX,
+            index.name or "",
+            f"the index `{index.name}` of `{target.name}` is {is_} one, and the model says {says} one: mend local: …",
+        )
     elif keys != wanted:
         what = f"has the key {shown_keys(keys)}, and the model says {shown_keys(wanted)}: the key of an index is fixed"
-        yield f"the index `{index.name}` of `{target.name}` {what}. {_replacement(target, index)}"
+        yield Refusal(
+            Drift.INDEX,
+            index.name or "",
+            f"the index `{index.name}` of `{target.name}` {what}. {_replacement(target, index)}",
+        )
     elif lacking := not_projected(target.table, index, found["Projection"]):
         what = f"does not hold {lacking}, as the model says: what an index holds is fixed"
-        yield f"the index `{index.name}` of `{target.name}` {what}. {_replacement(target, index)}"
+        yield Refusal(
+            Drift.PROJECTION,
+            index.name or "",
+            f"the index `{index.name}` of `{target.name}` {what}. {_replacement(target, index)}",
+        )
 
 
 def _replacement(target: Target, index: Index) -> str:
@@ -271,19 +317,21 @@ def _replacement(target: Target, index: Index) -> str:
         (
             "Replace it by another one:",
             f"  1. name the index `{new}` in the model: @index(name: …), @indexed(by: …)",
-            f"  2. `tablegraph table apply --yes` creates `{new}` and backfills it; servers of the former model go on to "
-            f"use `{index.name}`",
+            f"  2. `tablegraph table apply --yes` creates `{new}` and backfills it; servers of the former model go on "
+            f"to use `{index.name}`",
             "  3. switch: have every server run the model that has it",
             f"  4. `tablegraph table apply --drop --yes` drops `{index.name}`",
         )
     )
 
 
-def _refused_expiry(target: Target, state: State) -> Iterator[str]:
+def _refused_expiry(target: Target, state: State) -> Iterator[Refusal]:
     found, wanted = state.time_to_live.get("AttributeName"), target.expiry
     if wanted is not None and found not in (None, wanted) and state.time_to_live["TimeToLiveStatus"] in ENABLED:
-        yield (
+        yield Refusal(
+            Drift.TTL_ATTRIBUTE,
+            wanted,
             f"the items of `{target.name}` expire by the attribute `{found}`, and the model says `{wanted}`: DynamoDB "
             f'has one for a table. Mend @attribute(name: "{found}") at the field with @ttl, or turn the TTL off with '
-            "UpdateTimeToLive, and run this again an hour later"
+            "UpdateTimeToLive, and run this again an hour later",
         )

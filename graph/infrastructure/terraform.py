@@ -110,9 +110,8 @@ def _lasting() -> Block:
 def _bucket(name: str, label: str) -> Iterator[Block]:
     yield Block("resource", (TYPES[Kind.BUCKET], label), (("bucket", name), _lasting()))
     closed = ("block_public_acls", "block_public_policy", "ignore_public_acls", "restrict_public_buckets")
-    of = ("bucket", Raw(f"{TYPES[Kind.BUCKET]}.{label}.id"))
-    body = (of, *((word, True) for word in closed))
-    yield Block("resource", ("aws_s3_bucket_public_access_block", label), body)
+    of: tuple[str, Value] = ("bucket", Raw(f"{TYPES[Kind.BUCKET]}.{label}.id"))
+    yield Block("resource", ("aws_s3_bucket_public_access_block", label), (of, *((word, True) for word in closed)))
 
 
 def _policy(resources: Resources, ids: Mapping[tuple[Kind, str], str]) -> Iterator[Block]:
@@ -123,7 +122,7 @@ def _policy(resources: Resources, ids: Mapping[tuple[Kind, str], str]) -> Iterat
         )
     statements = tuple(_statement(right, ids) for right in resources.rights)
     yield Block("data", ("aws_iam_policy_document", POLICY), statements)
-    made = (
+    made: tuple[tuple[str, Value], ...] = (
         ("name_prefix", "tablegraph-"),
         ("description", "What the tablegraph server of this model does, and nothing beyond"),
         ("policy", Raw(f"data.aws_iam_policy_document.{POLICY}.json")),

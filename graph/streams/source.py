@@ -62,8 +62,8 @@ class Source:
                 continue
             if not is_on:
                 raise StreamError(
-                    f"the table {name!r} has no stream, so nobody is told of what is written to it: `tablegraph table apply` "
-                    "turns it on"
+                    f"the table {name!r} has no stream, so nobody is told of what is written to it: `tablegraph "
+                    "table apply` turns it on"
                 )
             if specification["StreamViewType"] != VIEW:
                 raise StreamError(
