@@ -33,9 +33,9 @@ from graph.requests import (
     key_value,
 )
 from graph.scalars import DATE, DATE_TIME, AttributeValue, Scalar
+from graph.sharding import READ_UNIT_BYTES
 from graph.sizes import item_bytes
 
-READ_UNIT_BYTES = 4096
 WRITE_UNIT_BYTES = 1024
 KINDS = ("read", "write")
 

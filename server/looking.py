@@ -9,11 +9,12 @@ import math
 import sys
 from pathlib import Path
 
-from graph.imagined import READ_UNIT_BYTES, ImaginedTable, explanation
+from graph.imagined import ImaginedTable, explanation
 from graph.loaders import Graph, Limits
 from graph.model import CopyMode
 from graph.patterns import access_patterns
 from graph.search.imagined import ImaginedIndex
+from graph.sharding import shards_needed
 from graph.writes.dependents import is_made_of_others
 from resolvers.operation import Request
 from resolvers.schema import Api, print_sdl
@@ -21,7 +22,6 @@ from server.api import api_of
 from server.settings import Settings
 from server.tables import model_of
 
-PARTITION_READ_UNITS = 3000
 SHARD_PADDING = 1.15
 
 FAILED = 1
@@ -82,13 +82,10 @@ def explain(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def shards(options: argparse.Namespace, _: Settings) -> int:
-    """Compute N = items read at once / items that one partition gives a second. Source: AWS, write sharding of GSIs."""
+    """Print how many shards are needed, and how many leave room."""
     if not (options.items > 0 and 0 < options.share <= 1 and options.size > 0):
         return _fail("expected --items and --size above 0, and --share above 0 and at most 1", MISUSED)
-    # A read unit gives several small items, or a part of a large one.
-    per_unit = options.size <= READ_UNIT_BYTES and math.floor(READ_UNIT_BYTES / options.size)
-    per_second = PARTITION_READ_UNITS * (per_unit or 1 / math.ceil(options.size / READ_UNIT_BYTES))
-    exact = options.items * options.share / per_second
+    exact = shards_needed(options.items * options.share, options.size)
     needed = math.ceil(exact)
     roomy = math.ceil(needed * SHARD_PADDING)
     sys.stdout.write(f"{needed} shards are needed ({exact:.1f}); {roomy} leave room for uneven data\n")

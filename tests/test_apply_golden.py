@@ -50,7 +50,7 @@ class Applied:
     async def plan(self, *, drop: bool = False) -> list[str]:
         (target,) = targets(self.model, None)
         seen = [(target, await observe(self.graph, target))]
-        refused = [line for refusal in refusals(*seen[0]) for line in refusal.splitlines()]
+        refused = [line for refusal in refusals(*seen[0]) for line in refusal.text.splitlines()]
         return self._named(refused or list(shown(self.graph, seen, drop=drop)))
 
     async def apply(self, *, drop: bool = False) -> list[Any]:
