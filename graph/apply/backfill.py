@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from graph.apply.plan import filled
 from graph.apply.state import Target
-from graph.errors import TableMissing
+from graph.errors import RequestRefused, TableMissing
 from graph.loaders import Graph
 from graph.maintenance.findings import Code, Finding
 from graph.maintenance.repair import Outcome, Wish, repair
@@ -37,6 +37,9 @@ async def due(graph: Graph, target: Target) -> tuple[str, ...]:
         answer = await graph.send(GetItem(target.name, _place(target), consistent=True))
     except TableMissing:
         # Described, and yet not there to be read: it is new.
+        return ()
+    except RequestRefused:
+        # A table of another key, which is refused anyway, has no such item.
         return ()
     if "Item" not in answer:
         return ()

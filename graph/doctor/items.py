@@ -87,15 +87,17 @@ class Items:
         for index in self._target.table.indexes:
             if index.name in self.wasted and (held := held_bytes(self._described, index, item, size)):
                 sums = self.wasted[index.name][place]
-                sums[0] += held - self._read_bytes(index.name, layout, item)
+                sums[0] += held - self._read_bytes(index.name, layout, item, held)
                 sums[1] += held
 
-    def _read_bytes(self, index: str, layout: Layout | None, item: Item) -> float:
+    def _read_bytes(self, index: str, layout: Layout | None, item: Item, held: float) -> float:
         if layout is None or layout.name not in self._read[index]:
             return 0.0
-        names = item.keys() & self._declared[layout.name]
-        held = self._held[index]
-        return float(item_bytes({name: item[name] for name in (names if held is None else names & held)}))
+        declared, names = self._declared[layout.name], self._held[index]
+        if item.keys() <= declared:
+            return held
+        read = {name: item[name] for name in item.keys() & declared if names is None or name in names}
+        return float(item_bytes(read))
 
     def _layout(self, item: Item) -> Layout | None:
         model = self._target.model

@@ -123,7 +123,7 @@ def limited_of(sample: Sample) -> Iterator[Finding]:
     local = sum(one.get("IndexSizeBytes", 0) for one in described.get("LocalSecondaryIndexes") or ())
     if not near and not sample.is_whole and sample.table_bytes + local >= NEAR * LIMIT_BYTES:
         largest = sample.collections[0].total_bytes if sample.collections else 0
-        units = ceil(sample.table_bytes / UNIT_BYTES)
+        units = 2 * ceil(sample.table_bytes / UNIT_BYTES)
         yield Finding(
             Code.COLLECTION_UNKNOWN,
             sample.target.name,
@@ -131,8 +131,8 @@ def limited_of(sample: Sample) -> Iterator[Finding]:
             f"the table and its local indexes hold {shown_bytes(sample.table_bytes + local)}; the largest of "
             f"{sample.partitions:,} partitions seen holds {shown_bytes(largest)}, and each was seen with a chance of "
             f"{sample.read:.2%}",
-            f"look at all of it: --sample {2 * units} ({dollars(units * READ_USD)} {SOURCE}); or have the writes of "
-            "yours ask for ReturnItemCollectionMetrics, which tells the size of a partition",
+            f"look at all of it: --sample {units} (at most {dollars(units * READ_USD)} {SOURCE}); or have your "
+            "writes ask for ReturnItemCollectionMetrics, which tells the size of a partition",
             {"largestBytes": round(largest), "read": round(sample.read, 6), "limitBytes": LIMIT_BYTES},
         )
 
