@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from graph.apply.backfill import Filled
-from graph.apply.plan import Kind, Step, plan, refusals, unnamed
+from graph.apply.plan import Kind, Step, filled, plan, refusals, unnamed
 from graph.apply.run import Done, apply, observe
 from graph.apply.state import State, Target, targets
 from graph.errors import InputError
@@ -54,13 +55,18 @@ def add_apply(commands: Any, command: Callable[..., argparse.ArgumentParser], on
 def _options(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     parser.add_argument("--drop", action="store_true", help="drop global indexes that the model does not name")
     parser.add_argument(
+        "--fill", action="append", default=[], metavar="INDEX", help="backfill an index that somebody else has made"
+    )
+    parser.add_argument(
         "--period", metavar="PERIOD", help="make the table of this period of a time series, like 202601"
     )
     return parser
 
 
 async def _apply(graph: Graph, options: argparse.Namespace) -> int:
-    seen = [(target, await observe(graph, target)) for target in targets(graph.model, options.period)]
+    wanted = targets(graph.model, options.period)
+    fills = _fills(wanted, options.fill)
+    seen = [(target, await _observe(graph, target, fills[target.name])) for target in wanted]
     if refused := [refusal.text for target, state in seen for refusal in refusals(target, state)]:
         sys.stderr.write(
             "\n".join(["this cannot be changed, and nothing has been done:", *map(_indented, refused), ""])
@@ -74,8 +80,29 @@ async def _apply(graph: Graph, options: argparse.Namespace) -> int:
         sys.stdout.write("\nNothing has been done. To carry it out: tablegraph table apply --yes\n")
         return 0
     watch = Progress()
-    done = [await apply(graph, target, watch, drop=options.drop, segments=SEGMENTS) for target in due]
+    done = [
+        await apply(graph, target, watch, drop=options.drop, fill=fills[target.name], segments=SEGMENTS)
+        for target in due
+    ]
     return _summarise(done)
+
+
+def _fills(wanted: Sequence[Target], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Name by table the indexes to fill. Raises InputError for one of which a template makes nothing."""
+    found = {one.name: tuple(name for name in names if filled(one, (name,))) for one in wanted}
+    if unknown := [name for name in names if not any(name in one for one in found.values())]:
+        known = [name for one in wanted for name in one.index_names if filled(one, (name,))]
+        raise InputError(
+            f"--fill: expected an index of the model whose key is not all of the table's, got {unknown[0]!r}: there "
+            f"is {' or '.join(known) or 'none'}"
+        )
+    return found
+
+
+async def _observe(graph: Graph, target: Target, fill: tuple[str, ...]) -> State:
+    state = await observe(graph, target)
+    # One that is not there yet is filled anyway.
+    return replace(state, due=tuple(dict.fromkeys((*state.due, *(name for name in fill if name in state.indexes)))))
 
 
 def _indented(text: str) -> str:

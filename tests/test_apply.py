@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from graph.apply.backfill import Filled
-from graph.apply.plan import Kind, Step, plan
+from graph.apply.plan import Drift, Kind, Step, plan, refusals
 from graph.apply.run import MOST_TRIES, Done, apply, observe, pauses
 from graph.apply.state import State, Target
 from graph.errors import RequestRefused, StoreError, TableBusy
 from graph.loaders import Graph
 from graph.maintenance.walk import Tally
-from graph.requests import DescribeTable, Scan, UpdateTable
+from graph.requests import DescribeTable, DescribeTimeToLive, Scan, UpdateTable
 from server.cli import main
 from server.demo import turn_on_stream
 from tests.clock import run
@@ -317,6 +317,46 @@ async def test_a_table_whose_keys_are_numbers_is_backfilled_as_well(serve: Serve
     assert await stored(served) == {("1",): {"id": {"N": "1"}, "name": {"S": "Bolt"}, "name-key": {"S": "bolt"}}}
 
 
+async def test_ttl_is_turned_on_for_a_table_that_is_there(serve: Serve) -> None:
+    served = await serve(FLEET)
+    target = Target(served.graph.model, served.graph.model.tables[served.table], served.table)
+    await turn_on_stream(served.graph, served.table)
+
+    done = await apply(served.graph, target, Told())
+
+    assert [step.kind for step in done.steps] == [Kind.TTL]
+    told = (await served.graph.send(DescribeTimeToLive(served.table)))["TimeToLiveDescription"]
+    assert told == {"TimeToLiveStatus": "ENABLED", "AttributeName": "gone"}
+
+
+async def test_an_index_that_others_have_made_is_filled_when_asked_for(serve: Serve) -> None:
+    served = await serve(SHOP)
+    await served.data(FILL)
+    clean = await stored(served)
+    target = Target(served.graph.model, served.graph.model.tables[served.table], served.table)
+    await turn_on_stream(served.graph, served.table)
+    await served.put([{name: value for name, value in one.items() if name != "data"} for one in clean.values()])
+
+    # It is there, so that nothing is due by itself.
+    assert (await apply(served.graph, target, Told())).steps == []
+    done = await apply(served.graph, target, Told(), fill=("by-data",))
+
+    assert [step.kind for step in done.steps] == [Kind.BACKFILL]
+    assert await brief(served) == []
+    assert await stored(served) == clean
+    assert (await apply(served.graph, target, Told())).steps == []
+
+
+async def test_a_table_of_another_key_is_refused_and_not_read(serve: Serve) -> None:
+    keyed = SHOP.replace('partitionKey: "pk", sortKey: "sk"', 'partitionKey: "id", sortKey: "pk"')
+    served = await serve(SHOP, table=(await serve(keyed)).table)
+    target = Target(served.graph.model, served.graph.model.tables[served.table], served.table)
+
+    (key, *_) = refusals(target, await observe(served.graph, target))
+
+    assert key.drift is Drift.KEY
+
+
 # --- the command --------------------------------------------------------------------------------------------------
 
 
@@ -327,9 +367,9 @@ def command(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "local")
     schema = tmp_path / "model.graphql"
 
-    def run_command(sdl: str, *options: str) -> int:
+    def run_command(sdl: str, *options: str, what: str = "apply") -> int:
         schema.write_text(sdl)
-        return main(["table", "apply", "--schema", str(schema), "--endpoint-url", engine, *options])
+        return main(["table", what, "--schema", str(schema), "--endpoint-url", engine, *options])
 
     return run_command
 
@@ -343,6 +383,22 @@ def test_without_yes_the_plan_is_only_shown(command: Any, capsys: pytest.Capture
     assert out.count("1. CREATE TABLE apply-command (PK and SK) with reverse, by-owner, names: there is none") == 2
     assert out.count("Nothing has been done. To carry it out: tablegraph table apply --yes") == 1
     assert out.endswith("apply-command: nothing to do, it is as the model says\n")
+
+
+def test_plan_shows_and_apply_fills_what_is_asked_for(command: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    sdl = FLEET.replace('"fleet"', '"apply-filled"')
+    command(sdl, "--yes")
+    capsys.readouterr()
+
+    assert [command(sdl, "--fill", "names", what="plan"), command(sdl, "--fill", "names", "--yes")] == [0, 0]
+    assert command(sdl, "--fill", "reverse") == 2
+
+    out, err = capsys.readouterr()
+    assert out.count("1. BACKFILL Name: an earlier apply did not finish it, or --fill asks for it") == 2
+    assert err.count("BACKFILL Name is done: 0 attributes written") == 1
+    assert "expected an index of the model whose key is not all of the table's, got 'reverse'" in err
+    with pytest.raises(SystemExit):
+        command(sdl, "--yes", what="plan")
 
 
 def test_what_cannot_be_changed_ends_with_1_before_anything_is_done(

@@ -177,7 +177,8 @@ def _backfill(target: Target, state: State, creating: Iterable[Step]) -> Iterato
     names = [*fresh, *(name for name in state.due if name not in fresh)]
     if attributes := filled(target, names):
         count = (state.table or {}).get("ItemCount", 0)
-        why = "an earlier apply did not finish it" if not fresh else "items that are there lack what the templates make"
+        unfinished = "an earlier apply did not finish it, or --fill asks for it"
+        why = "items that are there lack what the templates make" if fresh else unfinished
         yield Step(Kind.BACKFILL, target.name, ", ".join(attributes), f"{why}; scans the table, some {count:,} items")
 
 

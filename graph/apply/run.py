@@ -69,11 +69,23 @@ async def observe(graph: Graph, target: Target) -> State:
     return State(table, ttl, await due(graph, target) if filled(target, target.index_names) else ())
 
 
-async def apply(graph: Graph, target: Target, watch: Watch, *, drop: bool = False, segments: int = 4) -> Done:
+async def apply(
+    graph: Graph,
+    target: Target,
+    watch: Watch,
+    *,
+    drop: bool = False,
+    fill: tuple[str, ...] = (),
+    segments: int = 4,
+) -> Done:
     """Take the steps that make a table what the model says, up to one that only a person can take.
+
+    Indexes to `fill` are backfilled although they are there: somebody else has made them.
 
     Raises: StoreError.
     """
+    if fill:
+        await begin(graph, target, tuple(dict.fromkeys((*await due(graph, target), *fill))))
     return await _Run(graph, target, watch, segments, drop=drop).run()
 
 
