@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from graph import errors
+from graph.doctor.findings import Code as Diagnosis
 from graph.maintenance.findings import NEVER_MENDED, Code
 from graph.maintenance.walk import Walk
 from graph.patterns import access_patterns
@@ -78,6 +79,10 @@ def expected_tables() -> dict[str, str]:
         "reasons": _rows(
             ("`reason`", "what the caller is told"), [(f"`{name}`", text) for name, text in REASONS.items()]
         ),
+        "doctor": _rows(
+            ("code", "how bad", "why it matters"),
+            [(f"`{code.name}`", code.severity.name.lower(), code.why) for code in Diagnosis],
+        ),
         "findings": _rows(
             ("code", "what is wrong", "`repair`"),
             [(f"`{code.name}`", code.value, _repair(code)) for code in Code],
@@ -106,7 +111,9 @@ def _rows(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return "\n".join(["| " + " | ".join(row) + " |" for row in (head, ("---",) * len(head), *rows)])
 
 
-@pytest.mark.parametrize("name", ["access patterns", "errors", "settings", "limits", "reasons", "findings"])
+@pytest.mark.parametrize(
+    "name", ["access patterns", "errors", "settings", "limits", "reasons", "findings", "doctor"]
+)
 def test_generated_tables_are_fresh(name: str, request: pytest.FixtureRequest) -> None:
     wanted = expected_tables()[name]
     if request.config.getoption("--update-golden"):
