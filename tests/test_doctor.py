@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from graph.apply.backfill import begin
 from graph.apply.state import Target
 from graph.doctor.examine import Examination
 from graph.doctor.findings import Code, Finding, Severity, ranked
@@ -24,6 +25,7 @@ from tests.clock import run
 from tests.conftest import ROOT, Serve, Served, example_items
 from tests.shop import SHOP, shop, write
 from tests.slow_tables import FLEET
+from tests.test_doctor_sample import LOCAL
 from tests.test_readme import EXAMPLES
 from tests.written import item
 
@@ -119,6 +121,17 @@ async def test_an_index_that_holds_less_than_the_model_says_is_told(serve: Serve
     served = await serve(FLEET, table=other.table)
 
     assert ("PROJECTION_LACKS", "names") in brief(await findings(served))
+
+
+async def test_a_backfill_that_was_not_finished_is_told(serve: Serve) -> None:
+    served = await settled(await shop(serve))
+    target = Target(served.graph.model, served.graph.model.tables[served.table], served.table)
+    await begin(served.graph, target, ("by-data",))
+
+    (due, _) = await findings(served)
+
+    assert (due.code, due.severity) == (Code.BACKFILL_DUE, Severity.SERIOUS)
+    assert "`data`" in due.found or "data may be missing" in due.found
 
 
 # --- indexes ------------------------------------------------------------------------------------------------------
@@ -315,6 +328,54 @@ def test_a_stream_that_tells_less_is_told() -> None:
     assert ("STREAM_OFF", "") in brief(told(SHOP, StreamSpecification=less))
     followed = SHOP.replace('type: "kind"', 'type: "kind", copies: STREAM')
     assert ("STREAM_DRIFT", "shop") in brief(told(followed, StreamSpecification=less))
+
+
+def other_key(table: BigTable) -> None:
+    table.table["GlobalSecondaryIndexes"][0]["KeySchema"] = [{"AttributeName": "Name", "KeyType": "HASH"}]
+
+
+def other_type(table: BigTable) -> None:
+    definitions = table.table["AttributeDefinitions"]
+    table.table["AttributeDefinitions"] = [{**one, "AttributeType": "N"} for one in definitions]
+
+
+def being_made(table: BigTable) -> None:
+    table.table["GlobalSecondaryIndexes"][0] |= {"IndexStatus": "CREATING", "Backfilling": True}
+
+
+def other_ttl(table: BigTable) -> None:
+    table.time_to_live = {"TimeToLiveStatus": "ENABLED", "AttributeName": "old"}
+
+
+def local_gone(table: BigTable) -> None:
+    del table.table["LocalSecondaryIndexes"]
+
+
+@pytest.mark.parametrize(
+    ("sdl", "change", "expected"),
+    [
+        pytest.param(FLEET, other_key, ("INDEX_DRIFT", "reverse"), id="another-key-of-an-index"),
+        pytest.param(FLEET, other_type, ("KEY_DRIFT", "PK"), id="another-type"),
+        pytest.param(FLEET, being_made, ("BEING_CHANGED", ""), id="being-made"),
+        pytest.param(FLEET, other_ttl, ("TTL_DRIFT", "gone"), id="another-ttl"),
+        pytest.param(LOCAL, local_gone, ("INDEX_MISSING", "near-by"), id="a-local-index-is-missing"),
+    ],
+)
+def test_what_cannot_be_changed_is_told_with_its_cure(sdl: str, change: Any, expected: tuple[str, str]) -> None:
+    target = target_of(sdl)
+    table = BigTable(target, [], described(target))
+    change(table)
+
+    async def examine() -> list[Finding]:
+        examination = Examination(Graph(target.model, table), units=0)
+        await examination.look()
+        return examination.findings()
+
+    found = run(examine())
+
+    assert expected in brief(found)
+    assert all(one.found and one.cure for one in found)
+    assert "TTL_OFF" not in [code for code, _ in brief(found)]
 
 
 def test_who_may_not_look_is_told_of_what() -> None:

@@ -13,6 +13,7 @@ from graph.doctor.shares import share_of
 from graph.loaders import Graph
 from graph.requests import Item, Query, Scan
 from graph.sharding import shards_needed
+from graph.sizes import item_bytes
 from tests.big_table import BigTable, Part, described, target_of
 from tests.clock import run
 
@@ -280,3 +281,26 @@ def test_shards_that_are_too_few_are_told_with_the_command_that_computes_them() 
     assert few.severity is Severity.HINT
     assert few.numbers["needed"] == pytest.approx(shards_needed(3_000_000, 560), rel=0.1)
     assert "tablegraph shards --items 3000000" in few.cure.replace(str(few.numbers["items"]), "3000000")
+
+
+# --- what lies in an index for nothing ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("index_bytes", [50_000_000, 40_000_000_000])
+def test_what_an_index_holds_for_nothing_is_told_where_it_costs(index_bytes: int) -> None:
+    def with_junk(partition: str, number: int) -> Item:
+        return {**order(f"S{number % 50}")(partition, number), "junk": {"S": "x" * 1000}}
+
+    indexes = [{**one, "IndexSizeBytes": index_bytes} for one in described(target_of(ORDERS))["GlobalSecondaryIndexes"]]
+    parts = [Part(f"CUSTOMER#{number}", 20, with_junk) for number in range(1000)]
+    size = {"ItemCount": 20_000, "TableSizeBytes": 20_000 * 1350}
+
+    examination, _ = examined(ORDERS, parts, 400, **size, GlobalSecondaryIndexes=indexes)
+
+    assert [one.subject for one in found(examination, Code.ATTRIBUTES_UNREAD)] == [""]
+    overfull = found(examination, Code.INDEX_OVERFULL)
+    assert [one.subject for one in overfull] == (["by-status"] if index_bytes > 10**9 else [])
+    for one in overfull:
+        truth = 1004 / item_bytes(with_junk("CUSTOMER#500", 10))
+        assert one.numbers["share"] == pytest.approx(truth, rel=0.01)
+        assert one.numbers["monthlyUsd"] == pytest.approx(truth * 40 * 0.25, rel=0.02)

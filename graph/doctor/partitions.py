@@ -33,8 +33,6 @@ def skewed_of(sample: Sample) -> Iterator[Finding]:
     if sample.count >= LEAST_ITEMS and sample.table_bytes >= LEAST_BYTES:
         yield from _skewed_table(sample)
     for index in indexes_of(sample):
-        if index.name is None:
-            continue
         whole = sample.in_index[index.name or ""].values()
         items, size = (sum(one[place] for one in whole) for place in (0, 1))
         if items >= LEAST_ITEMS and size / sample.read >= LEAST_BYTES:
@@ -43,7 +41,6 @@ def skewed_of(sample: Sample) -> Iterator[Finding]:
 
 def _skewed_table(sample: Sample) -> Iterator[Finding]:
     large = [one for one in sample.collections if one.bytes / sample.table_bytes >= SKEWED]
-    large = [one for one in large if not _is_sharded(sample, sample.target.table.primary, one.partition)]
     if large:
         shares = [f"{shown(one.partition)} {_size(one)} of {shown_bytes(sample.table_bytes)}" for one in large[:SHOWN]]
         yield Finding(
@@ -197,7 +194,7 @@ def _shards(sample: Sample, index: Index, place: int, shard: Shard, template: Te
         yield Finding(
             Code.SHARDS_FEW,
             sample.target.name,
-            name or "the table itself",
+            name,
             f"{shard.count} shards hold some {total:,.0f} items of {size / items:,.0f} bytes: to read all of them in a "
             f"second takes {needed}",
             f"what one query reads of them decides: `tablegraph shards --items {total:.0f} --share 1 --size "
@@ -235,7 +232,7 @@ def _uneven(sample: Sample, index: Index, shard: Shard, group: dict[int, Partiti
         yield Finding(
             Code.SHARDS_SKEWED,
             sample.target.name,
-            name or "the table itself",
+            name,
             f"of {shard.count} shards number {fullest} holds {shares[fullest]} in place of {1 / shard.count:.1%}"
             f"{unused}",
             cure,

@@ -11,10 +11,9 @@ from typing import Any
 
 from graph.apply.state import Target
 from graph.doctor.shares import Share, share_of
-from graph.keys import KeyValue, Shard
+from graph.keys import KeyValue
 from graph.maintenance.walk import Walk
 from graph.model import Index
-from graph.planner import partition_parts
 from graph.requests import Item, KeyAttributes, Query, Scan, key_value
 from graph.sizes import item_bytes
 from graph.tasks import together
@@ -80,10 +79,7 @@ class Sample:
     items: list[Item] = field(default_factory=list)
     """Some of the items, each with the same chance."""
     by_index: dict[str, dict[Partition, dict[int, list[float]]]] = field(default_factory=dict)
-    """Of each global index by partition and number of the segment: items, and their bytes in it.
-
-    Of the table itself too, as "", where its partition key has shards.
-    """
+    """Of each global index by partition and number of the segment: items, and their bytes in it."""
     in_index: dict[str, dict[int, list[float]]] = field(default_factory=dict)
     """The same for all of an index."""
 
@@ -150,10 +146,6 @@ class _Drawing:
         self._numbers: Iterator[int] = iter(())
         self._average = (described.get("TableSizeBytes") or 0) / (described.get("ItemCount") or 1)
         self._seen = 0
-        own = (one for item in target.model.items.values() for one in item.layouts if one.table == target.table.name)
-        self._is_sharded = any(
-            isinstance(part, Shard) for one in own for part in partition_parts(one, target.table.primary)
-        )
 
     async def run(self) -> Sample:
         """Cut the table into segments, and read those that are drawn."""
@@ -243,8 +235,6 @@ class _Drawing:
             current.units += units / len(items)
             segment.items += 1
             segment.bytes += size
-            if self._is_sharded:
-                self._count(table.primary, place, item, size)
             for index in table.indexes:
                 held = held_bytes(sample.described, index, item, size)
                 if index.local:
@@ -338,6 +328,5 @@ async def follow(walk: Walk, sample: Sample, collection: Collection, units: floa
 
 
 def indexes_of(sample: Sample) -> Iterator[Index]:
-    """List the indexes whose partitions were counted: the global ones, and the table itself where it has shards."""
-    table = sample.target.table
-    yield from (index for index in (table.primary, *table.indexes) if (index.name or "") in sample.in_index)
+    """List the global indexes of which items were seen."""
+    yield from (index for index in sample.target.table.indexes if (index.name or "") in sample.in_index)
