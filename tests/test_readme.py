@@ -111,9 +111,7 @@ def _rows(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return "\n".join(["| " + " | ".join(row) + " |" for row in (head, ("---",) * len(head), *rows)])
 
 
-@pytest.mark.parametrize(
-    "name", ["access patterns", "errors", "settings", "limits", "reasons", "findings", "doctor"]
-)
+@pytest.mark.parametrize("name", ["access patterns", "errors", "settings", "limits", "reasons", "findings", "doctor"])
 def test_generated_tables_are_fresh(name: str, request: pytest.FixtureRequest) -> None:
     wanted = expected_tables()[name]
     if request.config.getoption("--update-golden"):
