@@ -21,7 +21,7 @@ need_chromium = command -v "$${CHROMIUM:-chromium}" >/dev/null || { test "$$(id 
     { echo "make test-ui needs chromium on PATH: install it (Debian: apt-get install chromium)" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-ui storm delivery differential check schema golden bench bench-load lambda lock clean
+.PHONY: help install run test test-ui storm chaos delivery differential check schema golden bench bench-load lambda lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,8 @@ test: install $(CLIENTS) ## run the tests
 	.venv/bin/pytest
 storm: install ## write for a minute while server and engine are killed five times each; STORM="--copies STREAM" says how
 	.venv/bin/python -m tests.storm $(STORM)
+chaos: install ## read for a minute of each example while DynamoDB has a bad day; CHAOS="--transport boto3" or "--writes" says how
+	.venv/bin/python -m tests.chaos $(CHAOS)
 delivery: install ## deliver 200 writes a second for a minute while the reader of the stream is killed twice
 	.venv/bin/python -m tests.delivery
 differential: install ## compare plans with the reference on 20,000 random queries

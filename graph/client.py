@@ -36,7 +36,14 @@ class Carrier(Protocol):
 RETRYABLE = (Throttled, Unavailable)
 BASE_DELAY_SECS = 0.025
 MAX_DELAY_SECS = 2.0
-MAX_TRIES = 10
+MAX_TRIES = 16
+"""When a third of all requests fail, one in fifty million fails so often in a row."""
+DELAY_SHARE = 4
+ATTEMPT_SHARE = 3
+"""No delay takes more than such a part of the time left, and no attempt: what hangs is asked again while it helps."""
+LEAST_ATTEMPT_SECS, MOST_ATTEMPT_SECS = 0.25, 5.0
+LEAST_TIME_SECS = 0.001
+"""With less time left nothing is begun: timers are no more exact."""
 
 
 @dataclass(slots=True)
@@ -107,7 +114,7 @@ class Client:
                     response = await self._call(request, meter)
             except RETRYABLE as error:
                 if attempt == MAX_TRIES:
-                    _refuse_late(meter, 0, error)
+                    _refuse_late(meter, error)
                     raise
                 await back_off(attempt, meter, error)
                 attempt += 1
@@ -117,7 +124,7 @@ class Client:
 
     async def _carry(self, carrier: Carrier, request: Request, meter: Meter, parse: Parse) -> Response:
         try:
-            return await carrier.carry(request, meter.deadline, parse, report_capacity=meter.report_capacity)
+            return await carrier.carry(request, _attempt_limit(meter), parse, report_capacity=meter.report_capacity)
         finally:
             self._slots.free()
 
@@ -133,11 +140,11 @@ class Client:
         call = asyncio.ensure_future(self._by_parameters(request, meter))
         call.add_done_callback(self._free_slot)
         try:
-            async with asyncio.timeout_at(meter.deadline):
+            async with asyncio.timeout_at(_attempt_limit(meter)):
                 await asyncio.wait([call])
             return call.result()
         except TimeoutError:
-            raise _out_of_time() from None
+            raise Unavailable("DynamoDB has not answered in the time that one attempt may take") from None
         finally:
             call.cancel()
 
@@ -161,16 +168,30 @@ def forget_failure(future: asyncio.Future[Any]) -> None:
 async def back_off(attempt: int, meter: Meter, error: GraphError | None = None) -> None:
     """Wait a random time up to an exponentially growing bound, the same for retries and unprocessed keys.
 
+    The time left bounds it as well, so that the tries that there are fit into it.
+
     Raises: DeadlineExceeded when the operation has no time left to try again.
     """
-    delay = random.uniform(0, min(MAX_DELAY_SECS, BASE_DELAY_SECS * 2**attempt))
-    _refuse_late(meter, delay, error)
+    _refuse_late(meter, error)
+    bound = min(MAX_DELAY_SECS, BASE_DELAY_SECS * 2**attempt)
+    if meter.deadline is not None:
+        bound = min(bound, (meter.deadline - asyncio.get_running_loop().time()) / DELAY_SHARE)
+    delay = random.uniform(0, bound)
     meter.retries += 1
     await asyncio.sleep(delay)
 
 
-def _refuse_late(meter: Meter, delay_secs: float = 0, error: GraphError | None = None) -> None:
-    if meter.deadline is not None and asyncio.get_running_loop().time() + delay_secs > meter.deadline:
+def _attempt_limit(meter: Meter) -> float | None:
+    """Give the time until which one attempt may take; without a deadline the transport alone ends it."""
+    if meter.deadline is None:
+        return None
+    now = asyncio.get_running_loop().time()
+    share = min(MOST_ATTEMPT_SECS, (meter.deadline - now) / ATTEMPT_SHARE)
+    return min(meter.deadline, now + max(LEAST_ATTEMPT_SECS, share))
+
+
+def _refuse_late(meter: Meter, error: GraphError | None = None) -> None:
+    if meter.deadline is not None and asyncio.get_running_loop().time() + LEAST_TIME_SECS > meter.deadline:
         raise _out_of_time() from error
 
 

@@ -31,6 +31,7 @@ from graph.loaders import Graph
 from graph.tables import create_table
 from resolvers.sdl import compile_model
 from server.engine import Engine
+from tests.faults import NONE, FaultProxy, Faults
 from tests.run_ui import free_port
 
 SCHEMA = Path(__file__).with_name("storm.graphql")
@@ -256,18 +257,23 @@ async def kill_at_random(storm: Storm, engine: Engine, server: Victim, kills: in
                 storm.tally["engine was dead"] += 1
 
 
-async def blow(seconds: float, clients: int, kills: int, seed: int, copies: str = "TRANSACTION") -> Storm:
-    """Raise a storm over a table of its own, and give what it found."""
+async def blow(
+    seconds: float, clients: int, kills: int, seed: int, copies: str = "TRANSACTION", faults: Faults = NONE
+) -> Storm:
+    """Raise a storm over a table of its own, on a day of such faults, and give what it found."""
     with tempfile.TemporaryDirectory() as folder:
         schema = Path(folder) / "storm.graphql"
         schema.write_text(SCHEMA.read_text().replace('type: "kind"', f'type: "kind", copies: {copies}'))
-        async with Engine(db_path=Path(folder) / "storm.db") as engine:
+        async with (
+            Engine(db_path=Path(folder) / "storm.db") as engine,
+            FaultProxy(engine.endpoint_url, faults, seed=seed) as proxy,
+        ):
             model = compile_model(schema.read_text())
             transport = BotoTransport(engine.endpoint_url, "eu-central-1", credentials=("local", "local"))
             for table in model.tables.values():
                 await Graph(model, Client(transport)).send(create_table(model, table))
             transport.close()
-            server = Victim(schema, engine.endpoint_url, free_port())
+            server = Victim(schema, engine.endpoint_url if faults == NONE else proxy.url, free_port())
             server.start()
             try:
                 return await _blow(seconds, clients, kills, seed, engine, server, follows=copies == "STREAM")

@@ -155,17 +155,31 @@ def test_operation_ends_at_its_deadline_while_it_waits_for_a_slot() -> None:
     run(main())
 
 
-def test_no_retry_begins_that_the_deadline_would_cut_off() -> None:
+@pytest.mark.parametrize("seconds", [0.1, 1.0, 5.0])
+def test_all_tries_fit_into_the_time_that_there_is(seconds: float) -> None:
     async def main() -> None:
-        throttled = Throttled("still")
-        transport, asked = answering(throttled)
+        transport, asked = answering(Throttled("still"))
 
-        with pytest.raises(DeadlineExceeded) as refused:
-            await Client(transport).send(GET, Meter(deadline=1.0))
+        with pytest.raises(Throttled, match=r"^still$"):
+            await Client(transport).send(GET, Meter(deadline=seconds))
 
-        assert refused.value.__cause__ is throttled
-        assert max(asked) <= now() <= 1.0
-        assert 1 < len(asked) < MAX_TRIES
+        assert len(asked) == MAX_TRIES
+        assert now() < seconds
+
+    run(main())
+
+
+@pytest.mark.parametrize("seconds", [3.0, 30.0])
+def test_what_hangs_is_asked_again_in_time(seconds: float) -> None:
+    async def main() -> None:
+        slow = Slow()
+        asking = asyncio.ensure_future(Client(slow).send(GET, Meter(deadline=seconds)))
+        await asyncio.sleep(seconds / 1.2)
+
+        assert len(slow.calls) > 2
+        slow.calls[-1].set_result({"Item": {}})
+
+        assert await asking == {"Item": {}}
 
     run(main())
 
