@@ -180,6 +180,8 @@ class Documents:
     def _validate(self, document: DocumentNode, rules: Collection[type[ASTValidationRule]]) -> list[GraphQLError]:
         errors = validate(self._schema, document, rules, max_errors=ERRORS_TOLD)
         for error in errors:
+            # A literal that Python will not read, like an integer of 5,000 digits, is the document's fault.
+            error.original_error = None
             error.extensions = {"code": "GRAPHQL_VALIDATION_FAILED"} | (error.extensions or {})
             if len(error.message) > CHARACTERS_TOLD:
                 error.message = error.message[:CHARACTERS_TOLD] + " …"

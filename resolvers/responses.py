@@ -16,6 +16,8 @@ from resolvers.stale import Stale
 
 NULL_REFUSED = "Cannot return null for non-nullable field "
 """How graphql-core's TypeError begins where a value is missing that the model declares with `!`."""
+COUNT_REFUSED = "initialCount must be"
+"""How graphql-core's ValueError begins, which it raises while it executes."""
 
 ERROR_CODES: Mapping[str, str] = {
     "GRAPHQL_PARSE_FAILED": "The document is not GraphQL.",
@@ -85,6 +87,10 @@ def format_error(error: GraphQLError, *, refused: bool) -> Mapping[str, Any]:
             "field nullable"
         )
         error = GraphQLError(str(original), error.nodes, path=error.path, original_error=original)
+    if isinstance(original, ValueError) and str(original).startswith(COUNT_REFUSED):
+        message = "expected initialCount of @stream to be 0 or more, got less: leave it out, or send another"
+        error = GraphQLError(message, error.nodes, path=error.path, extensions={"code": "BAD_USER_INPUT"})
+        original = None
     if original is None or isinstance(original, (GraphError, GraphQLError)):
         code = "BAD_USER_INPUT" if refused or error.path is None else "BAD_VALUE"
         error.extensions = {"code": code} | (error.extensions or {})

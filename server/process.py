@@ -17,6 +17,7 @@ from typing import Any, cast
 import uvicorn
 
 from server.app import Application
+from server.arrival import HttpProtocol
 from server.logs import configure_logging
 from server.page import ENDPOINT
 from server.settings import Settings
@@ -127,7 +128,7 @@ def _uvicorn_config(app: Application, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         lifespan="on",
-        http="httptools",
+        http=cast("Any", partial(HttpProtocol, request_timeout_secs=settings.request_timeout_secs)),
         ws=cast("Any", _open_socket),
         ws_max_size=settings.max_body_bytes,
         # Each socket would keep two windows of it, more than everything else about it.

@@ -231,6 +231,10 @@ class Settings:
     max_body_bytes: int = field(
         default=1_000_000, metadata=_about("Largest request body, in bytes; a larger one gets 413.", _whole(1))
     )
+    request_timeout_secs: float = field(
+        default=30.0,
+        metadata=_about("Time for a request to arrive, in seconds; a slower one gets 408.", _seconds(zero=False)),
+    )
     max_tokens: int = _of_a_document("tokens")
     max_definitions: int = _of_a_document("definitions")
     max_depth: int = _of_a_document("depth")

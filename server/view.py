@@ -30,6 +30,9 @@ NO_STORE: Header = (b"cache-control", b"no-store")
 
 
 REFUSAL_CODES: Mapping[str, str] = {
+    "INVALID_HTTP": "HTTP 400: what came is not HTTP/1.1, or leaves open where a request ends.",
+    "HEAD_TOO_LARGE": "HTTP 431: the URL and the headers are larger than the server takes.",
+    "REQUEST_TIMEOUT": "HTTP 408: the request did not arrive in time.",
     "METHOD_NOT_ALLOWED": "HTTP 405: another method than GET and POST, or a mutation by GET.",
     "NOT_ACCEPTABLE": "HTTP 406: the client accepts neither media type of GraphQL over HTTP.",
     "UNSUPPORTED_MEDIA_TYPE": "HTTP 415: the body is not declared to be JSON.",
@@ -96,6 +99,31 @@ class Refusal(Exception):
 def error_body(error: GraphError) -> dict[str, Any]:
     """Put an error that ends an operation into the form of a GraphQL response."""
     return {"errors": [{"message": str(error), "extensions": error.extensions}]}
+
+
+def not_http() -> Refusal:
+    """Say that the request cannot be told from what is around it."""
+    message = "Expected a request of HTTP/1.1 with one length, got something else; have a library write it."
+    return Refusal(400, "INVALID_HTTP", message)
+
+
+def head_too_large(limit_bytes: int) -> Refusal:
+    """Say that the URL and the headers pass the limit together."""
+    return Refusal(
+        431,
+        "HEAD_TOO_LARGE",
+        f"Expected a URL and headers of at most {limit_bytes} bytes, got larger ones; send the query by POST.",
+    )
+
+
+def too_slow(timeout_secs: float) -> Refusal:
+    """Say that the request was not there in time."""
+    return Refusal(
+        408,
+        "REQUEST_TIMEOUT",
+        f"Expected a request to arrive within {timeout_secs:g} s, got a part of it; send it again, over a faster "
+        "connection, or raise TABLEGRAPH_REQUEST_TIMEOUT_SECS.",
+    )
 
 
 def body_too_large(limit_bytes: int) -> Refusal:

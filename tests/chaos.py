@@ -67,7 +67,7 @@ TAG = """query($name: ID!, $first: Int!, $after: String) { tag(name: $name) {
 
 def _boxes(dice: Dice) -> Question:
     """Ask for many boxes by their numbers, some of which are not there, up to their containers."""
-    numbers = [f"C{dice.randrange(1, 4):04}{dice.randrange(1, 21):02}{dice.randrange(1, 17):02}" for _ in range(30)]
+    numbers = [f"C{dice.randrange(1, 4):03}{dice.randrange(1, 21):03}{dice.randrange(1, 17):02}" for _ in range(30)]
     fields = "number weightInKg pallet { number container { operator } }"
     asked = " ".join(f'b{place}: box(number: "{number}") {{ {fields} }}' for place, number in enumerate(numbers))
     return f"{{ {asked} }}", {}
