@@ -13,6 +13,7 @@ import random
 import resource
 import time
 from collections import Counter, deque
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -204,12 +205,10 @@ async def main(options: argparse.Namespace) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
     cores = sorted(os.sched_getaffinity(0))
     server = replace(SERVERS[OURS], command=(*SERVERS[OURS].command, *options.options))
-    async with (
-        Engine() as engine,
-        fronted(engine.endpoint_url, options.latency) as front,
-        serving(server, f"http://{HOST}:{front}") as running,
-    ):
+    async with Engine() as engine, AsyncExitStack() as stack:
         await make_fleet(engine.endpoint_url)
+        front = await stack.enter_async_context(fronted(engine.endpoint_url, options.latency))
+        running = await stack.enter_async_context(serving(server, f"http://{HOST}:{front}"))
         # The server has a core for itself; the front, which answers from memory, shares the other one with us.
         pin(running.pid, cores[0])
         pin(os.getpid(), cores[-1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from operator import ge, gt, le, lt
 from types import MappingProxyType
 from typing import Any
@@ -22,7 +23,8 @@ MOST_OPERANDS = 100
 """How many operands DynamoDB's IN takes."""
 
 
-@dataclass(frozen=True, slots=True)
+# Without slots, for what is kept of it.
+@dataclass(frozen=True)
 class Test:
     """One operator on the value at a path; `value` is a tuple for `in` and `between`."""
 
@@ -31,6 +33,15 @@ class Test:
     value: Any
     scalar: Scalar
     __test__ = False  # pytest would collect it by its name
+
+    @cached_property
+    def listed(self) -> Collection[Any]:
+        """Give the values of `in` as they are compared, by hash where they have one: there may be thousands."""
+        values = [_comparable(self, entry) for entry in self.value]
+        try:
+            return frozenset(values)
+        except TypeError:
+            return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +190,10 @@ def _test(test: Test, value: Any) -> bool:
         value = None
     if operator == "exists":
         return (value is not None) is wanted
-    if operator in ("eq", "ne", "in"):
-        listed = wanted if operator == "in" else (wanted,)
-        found = _comparable(test, value) in [_comparable(test, entry) for entry in listed]
-        return found is not (operator == "ne")
+    if operator == "in":
+        return _is_listed(_comparable(test, value), test.listed)
+    if operator in ("eq", "ne"):
+        return (_comparable(test, value) == _comparable(test, wanted)) is (operator == "eq")
     if value is None or wanted is None:
         return False
     if operator == "contains":
@@ -195,6 +206,14 @@ def _test(test: Test, value: Any) -> bool:
     if operator == "between":
         return bool(test.scalar.comparable(wanted[0]) <= place <= test.scalar.comparable(wanted[1]))
     return _ORDERED[operator](place, test.scalar.comparable(wanted))
+
+
+def _is_listed(value: Any, listed: Collection[Any]) -> bool:
+    try:
+        return value in listed
+    except TypeError:
+        # A list is none of the values that have a hash.
+        return False
 
 
 def _comparable(test: Test, value: Any) -> Any:

@@ -128,7 +128,7 @@ def document() -> str:
         "Written by `make golden` from `tests/abuse/`. Each is sent to a server with its default settings, but for",
         "the time in which a request has to arrive. The server then answers an ordinary query as before, its memory",
         "stays bounded, and its log holds nothing unexpected. An answer is told by its HTTP status, by whether it has",
-        "data, and by the codes of its errors, or by what came over the WebSocket and the code with which it was closed.",
+        "data, and by the codes of its errors, or by what came over the WebSocket and with which code it was closed.",
     ]
     for kind, cases in answers().items():
         lines += ["", f"## {kind}", "", "| sent | answer |", "| --- | --- |"]

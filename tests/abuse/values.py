@@ -178,6 +178,9 @@ PAGES: Final[dict[str, Case]] = {
 
 FILTERS: Final[dict[str, Case]] = {
     "10,000 values of `in`": where({"linkedBy": {"in": [f"x{number}" for number in range(10_000)]}}),
+    "10,000 values of `in` for a key": where(
+        {"pallet": {"number": {"in": [f"x{number}" for number in range(10_000)]}}}
+    ),
     "no values of `in`": where({"linkedBy": {"in": []}}),
     "`between` with three ends": where({"linkedDatetime": {"between": [WHEN, WHEN, WHEN]}}),
     "`between` the wrong way round": where({"linkedDatetime": {"between": ["2027-01-01T00:00:00Z", WHEN]}}),
