@@ -125,9 +125,14 @@ class Connection(asyncio.Protocol):
         front.requests += 1
         front.units += found.units
         if front.latency_secs:
-            self._loop.call_later(front.latency_secs, self._transport.write, found.data)
+            self._loop.call_later(front.latency_secs, self._say, found.data)
         else:
-            self._transport.write(found.data)
+            self._say(found.data)
+
+    def _say(self, data: bytes) -> None:
+        # Whoever asked may have gone while the answer waited.
+        if not self._transport.is_closing():
+            self._transport.write(data)
 
 
 def _written(status: int, body: bytes) -> bytes:

@@ -121,10 +121,11 @@ class Caller(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         status, sent = self._parser.get_status_code(), self.sent
+        taken = time.perf_counter() - sent
         if status == 200 and self._received == self._load.length:
-            if sent >= self._load.measured_from:
-                self._load.latencies_secs.append(time.perf_counter() - sent)
-            self._end("good")
+            if taken <= self._load.patience_secs and sent >= self._load.measured_from:
+                self._load.latencies_secs.append(taken)
+            self._end("good" if taken <= self._load.patience_secs else "gave up")
         else:
             self._end("refused" if status in (429, 503) else "failed")
         if self._transport is not None and self._parser.should_keep_alive():
