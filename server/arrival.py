@@ -64,10 +64,10 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Have the head, unless it came with too much of it at once."""
-        self._is_in_head = False
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MAX_HEAD_BYTES:
             self._refusal = head_too_large(MAX_HEAD_BYTES)
             raise self._refusal
+        self._is_in_head = False
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -79,20 +79,27 @@ class HttpProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what the parser stopped at."""
-        self._is_arriving = self._is_in_head = False
         if not self.transport.is_closing():
             self._refuse(self._refusal or not_http())
+        self._is_arriving = self._is_in_head = False
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Answer in place of the application, unless it has begun to, and close the connection."""
-        # None before the first request, whatever uvicorn declares.
-        cycle: RequestResponseCycle | None = self.cycle
-        if cycle is None or cycle.response_complete or not cycle.response_started:
+        """Answer in place of the application, if the next answer is that to what is arriving, and close."""
+        if self._is_next():
             answer = refusal.answer()
             head = b"".join(b"%b: %b\r\n" % header for header in answer.headers)
             length = b"content-length: %d\r\nconnection: close\r\n\r\n" % len(answer.body)
             self.transport.write(STATUS_LINE[answer.status] + head + length + answer.body)
         self.transport.close()
+
+    def _is_next(self) -> bool:
+        """Say whether nothing has been said yet to what is arriving, and all before it is answered."""
+        # None before the first request, whatever uvicorn declares.
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is None or cycle.response_complete:
+            return not self._is_arriving or self._is_in_head
+        # The cycle of a request begins behind its head.
+        return self._is_arriving and not self._is_in_head and not self.pipeline and not cycle.response_started
 
     def _wait(self) -> None:
         self._timer = self.loop.call_later(self._timeout_secs, self._give_up)
@@ -103,11 +110,11 @@ class HttpProtocol(HttpToolsProtocol):
             self._timer = None
 
     def _give_up(self) -> None:
-        """End a connection whose time is over: with an answer, if there is anything to answer."""
+        """End a connection whose time is over: with an answer, if a request had begun."""
         self._timer = None
         if self.transport.is_closing():
             return
-        if self._is_arriving and (self._is_in_head or not self.cycle.response_complete):
+        if self._is_arriving:
             self._refuse(too_slow(self._timeout_secs))
         else:
             self.transport.close()
