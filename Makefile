@@ -79,7 +79,7 @@ schema: install ## print the public schema that schema.graphql gives
 	@.venv/bin/tablegraph schema --schema schema.graphql
 # Reviewed as code afterwards.
 golden: install ## rewrite the golden files
-	.venv/bin/pytest -q tests/test_golden.py tests/test_golden_events.py tests/test_readme.py tests/test_seed_rows.py --update-golden
+	.venv/bin/pytest -q tests/test_golden.py tests/test_golden_events.py tests/test_readme.py tests/test_seed_rows.py tests/test_abuse.py --update-golden
 # Servers to compare with; nothing else needs them.
 $(PEERS): benchmarks/peers/package.json benchmarks/peers/package-lock.json
 	@$(need_node)
