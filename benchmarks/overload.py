@@ -15,7 +15,7 @@ import time
 from collections import Counter, deque
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import NamedTuple, cast
 
 import httptools
 import uvloop
@@ -132,6 +132,14 @@ class Caller(asyncio.Protocol):
             self._load.idle.append(self)
 
 
+class Peak(NamedTuple):
+    """The most that is answered in a second, what a second of the server's CPU is worth, and the answer's length."""
+
+    per_sec: float
+    per_cpu_sec: float
+    length: int
+
+
 async def offer(load: Load, per_sec: float, secs: float, dice: random.Random) -> None:
     """Send at random moments, so many a second, for so long; every request ends before this does."""
     loop = asyncio.get_running_loop()
@@ -168,30 +176,36 @@ async def _connect(load: Load, moment: float) -> None:
         caller._end("failed")
 
 
-async def peak(running: Running, request: bytes, secs: float) -> tuple[float, int]:
-    """Find the most answers a second, with some numbers of requests under way; and how long an answer is."""
-    best, length = 0.0, 0
+async def peak(running: Running, request: bytes, secs: float) -> Peak:
+    """Find the most answers a second, with some numbers of requests under way."""
+    found = []
     for lanes in LANES:
+        before = running.cpu_secs()
         burst = await fire(running.port, request, lanes, secs)
-        best, length = max(best, len(burst.latencies_secs) / burst.secs), len(burst.body)
-    return best, length
+        count = len(burst.latencies_secs)
+        found.append(Peak(count / burst.secs, count / (running.cpu_secs() - before), len(burst.body)))
+    return max(found)
 
 
-async def memory_peak(running: Running, found: list[float]) -> None:
-    """Look at the server's memory until cancelled."""
+async def look(running: Running, settle_secs: float, sizes: list[float], cpu_secs: list[float]) -> None:
+    """Note the server's memory until cancelled, and its CPU from when it is measured."""
+    begin = time.perf_counter()
     while True:
-        found.append(running.memory_mb())
+        sizes.append(running.memory_mb())
+        if time.perf_counter() - begin >= settle_secs:
+            cpu_secs.append(running.cpu_secs())
         await asyncio.sleep(SAMPLE_SECS)
 
 
-async def measure(running: Running, load: Load, per_sec: float, secs: float) -> tuple[float, float]:
-    """Offer a load, and give the most memory of the server, and the share of a CPU that we took ourselves."""
-    sizes: list[float] = []
-    looking = asyncio.ensure_future(memory_peak(running, sizes))
+async def measure(running: Running, load: Load, per_sec: float, secs: float) -> tuple[float, float, float]:
+    """Offer a load: the most memory of the server, the CPU that it had, and the share of a CPU that we had."""
+    sizes, cpu_secs = list[float](), list[float]()
+    looking = asyncio.ensure_future(look(running, secs * SETTLE_SHARE, sizes, cpu_secs))
     began, spent = time.perf_counter(), time.process_time()
     await offer(load, per_sec, secs, random.Random(1))
     looking.cancel()
-    return max(sizes), (time.process_time() - spent) / (time.perf_counter() - began)
+    own = (time.process_time() - spent) / (time.perf_counter() - began)
+    return max(sizes), running.cpu_secs() - cpu_secs[0], own
 
 
 def pin(pid: int, core: int) -> None:
@@ -215,13 +229,13 @@ async def main(options: argparse.Namespace) -> None:
         pin(os.getpid(), cores[-1])
         request = request_of(QUERIES[options.query], options.query.lower())
         await fire(running.port, request, 4, 3.0)
-        best, length = await peak(running, request, options.seconds / 2)
-        print(f"{options.query}, {options.latency:g} ms a request to the table; peak {best:.0f} a second; clients wait")
-        print(f"{options.patience:g} s. Memory before: {running.memory_mb():.0f} MB")
+        best = await peak(running, request, options.seconds / 2)
+        print(f"{options.query}, {options.latency:g} ms a request to the table; clients wait {options.patience:g} s")
+        print(f"peak {best.per_sec:.0f} a second; memory before {running.memory_mb():.0f} MB")
         print("".join(f"{head:>10}" for head in HEADS))
         for factor in options.factors:
-            load = Load(running.port, request, length, options.patience)
-            memory, own = await measure(running, load, best * factor, options.seconds)
+            load = Load(running.port, request, best.length, options.patience)
+            memory, cpu_secs, own = await measure(running, load, best.per_sec * factor, options.seconds)
             measured = options.seconds * (1 - SETTLE_SHARE)
             tally, waits = load.tally, sorted(load.latencies_secs) or [0.0]
             total = max(1, tally.total())
@@ -229,7 +243,8 @@ async def main(options: argparse.Namespace) -> None:
                 f"{factor:g}x",
                 f"{total / measured:.0f}",
                 f"{tally['good'] / measured:.0f}",
-                f"{tally['good'] / measured / best:.0%}",
+                f"{tally['good'] / measured / best.per_sec:.0%}",
+                f"{tally['good'] / cpu_secs / best.per_cpu_sec:.0%}",
                 *(f"{tally[what] / total:.1%}" for what in ("refused", "gave up", "failed")),
                 *(f"{1000 * waits[int(len(waits) * share)]:.0f}" for share in (0.5, 0.99)),
                 f"{memory:.0f}",
@@ -237,8 +252,8 @@ async def main(options: argparse.Namespace) -> None:
             )
             print("".join(f"{figure:>10}" for figure in figures), flush=True)
             await asyncio.sleep(options.rest)
-        again, _ = await peak(running, request, options.seconds / 2)
-        print(f"peak afterwards {again:.0f} a second; memory {running.memory_mb():.0f} MB")
+        again = await peak(running, request, options.seconds / 2)
+        print(f"peak afterwards {again.per_sec:.0f} a second; memory {running.memory_mb():.0f} MB")
 
 
 if __name__ == "__main__":

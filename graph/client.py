@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from graph.codec import Parse, parse_json
 from graph.errors import DeadlineExceeded, GraphError, Throttled, Unavailable
-from graph.requests import Request, TableRequest
+from graph.requests import Request, TableRequest, TransactWriteItems
 from graph.slots import Slots
 
 Response = dict[str, Any]
@@ -42,6 +42,8 @@ DELAY_SHARE = 4
 ATTEMPT_SHARE = 3
 """No delay takes more than such a part of the time left, and no attempt: what hangs is asked again while it helps."""
 LEAST_ATTEMPT_SECS, MOST_ATTEMPT_SECS = 0.25, 5.0
+FIRST_READ_SECS = 0.5
+"""What the first attempt of a read may take, where giving it up stops it; each other one may take twice as long."""
 LEAST_TIME_SECS = 0.001
 """With less time left nothing is begun: timers are no more exact."""
 
@@ -109,7 +111,7 @@ class Client:
             meter.requests.append(request)
             try:
                 if request.operation in self._carried and self._carrier is not None:
-                    response = await self._carry(self._carrier, request, meter, parse)
+                    response = await self._carry(self._carrier, request, meter, parse, attempt)
                 else:
                     response = await self._call(request, meter)
             except RETRYABLE as error:
@@ -122,9 +124,12 @@ class Client:
                 _count(response, meter)
                 return response
 
-    async def _carry(self, carrier: Carrier, request: Request, meter: Meter, parse: Parse) -> Response:
+    async def _carry(self, carrier: Carrier, request: Request, meter: Meter, parse: Parse, attempt: int) -> Response:
+        limit = _attempt_limit(meter)
+        if limit is not None and not isinstance(request, TransactWriteItems):
+            limit = min(limit, asyncio.get_running_loop().time() + FIRST_READ_SECS * 2 ** (attempt - 1))
         try:
-            return await carrier.carry(request, _attempt_limit(meter), parse, report_capacity=meter.report_capacity)
+            return await carrier.carry(request, limit, parse, report_capacity=meter.report_capacity)
         finally:
             self._slots.free()
 
