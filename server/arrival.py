@@ -67,8 +67,9 @@ class HttpProtocol(HttpToolsProtocol):
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MAX_HEAD_BYTES:
             self._refusal = head_too_large(MAX_HEAD_BYTES)
             raise self._refusal
-        self._is_in_head = False
+        # Refuses URLs that are none.
         super().on_headers_complete()
+        self._is_in_head = False
 
     def on_message_complete(self) -> None:
         """Have the whole request."""
