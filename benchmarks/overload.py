@@ -252,8 +252,7 @@ async def main(options: argparse.Namespace) -> None:
             )
             print("".join(f"{figure:>10}" for figure in figures), flush=True)
             await asyncio.sleep(options.rest)
-        again = await peak(running, request, options.seconds / 2)
-        print(f"peak afterwards {again.per_sec:.0f} a second; memory {running.memory_mb():.0f} MB")
+        print(f"memory afterwards {running.memory_mb():.0f} MB")
 
 
 if __name__ == "__main__":
