@@ -25,7 +25,10 @@ import pytest
 from starlette.applications import Starlette
 from starlette.types import Message
 
+from graph.client import Meter
 from graph.errors import TableMissing
+from graph.observation import observer
+from graph.requests import DescribeTable
 from resolvers.operation import Events, Request, Response
 from server.app import build_app
 from server.logs import ROOMS, JsonFormatter, TextFormatter, configure_logging
@@ -231,8 +234,14 @@ def log(caplog: pytest.LogCaptureFixture) -> Callable[[], list[dict[str, Any]]]:
 
 
 async def test_a_request_is_one_line_with_what_is_known_of_it(log: Callable[[], list[dict[str, Any]]]) -> None:
-    async def costly(_: Request) -> Response:
-        return Response({"data": None, "extensions": {"cost": {"requests": 3}}}, "executed")
+    async def costly(request: Request) -> Response:
+        observing = observer.get()
+        assert observing is not None
+        observing.asked("query", "Hello", request.query)
+        meter = Meter(report_capacity=True, requests=[DescribeTable("t")], capacity_units=1.5, items_read=7, retries=2)
+        observing.begins(meter).ends(meter)
+        failed = {"message": "no", "extensions": {"code": "READ_BUDGET"}}
+        return Response({"data": None, "errors": [failed, failed]}, "executed")
 
     async with client_of(build_app(ScriptedApi(costly), Settings())) as client:
         await client.post("/graphql", json=HELLO | {"operationName": "Hello"}, headers={"x-request-id": "a-1"})
@@ -248,8 +257,13 @@ async def test_a_request_is_one_line_with_what_is_known_of_it(log: Callable[[], 
         "method": "POST",
         "path": "/graphql",
         "status": 200,
+        "type": "query",
         "operation": "Hello",
-        "cost": {"requests": 3},
+        "errors": ["READ_BUDGET"],
+        "requests": 1,
+        "items_read": 7,
+        "capacity_units": 1.5,
+        "retries": 2,
     }
 
 
