@@ -437,12 +437,18 @@ class Process:
     def __init__(self, running: asyncio.subprocess.Process) -> None:
         self.running = running
         self.url = ""
+        self.metrics = ""
+        """Where it has its metrics."""
+        self.worker = 0
+        """Which worker was the first to serve; 0 where there are none."""
 
     async def logged(self, message: str) -> dict[str, Any]:
         """Wait for a line of the log."""
         assert self.running.stderr
         async for raw in self.running.stderr:
             line: dict[str, Any] = json.loads(raw)
+            if line["message"].startswith("metrics at "):
+                self.metrics = line["message"].removeprefix("metrics at ")
             if line["message"].startswith(message):
                 return line
         raise AssertionError(f"the process ended without logging {message!r}")
@@ -472,7 +478,8 @@ async def process(*command: str, **environ: str) -> AsyncIterator[Process]:
     started = Process(running)
     try:
         async with asyncio.timeout(30):
-            started.url = (await started.logged("GraphQL at "))["message"].removeprefix("GraphQL at ")
+            line = await started.logged("GraphQL at ")
+            started.url, started.worker = line["message"].removeprefix("GraphQL at "), line.get("worker", 0)
             yield started
     finally:
         if running.returncode is None:

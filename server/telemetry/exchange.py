@@ -50,7 +50,7 @@ class Execution:
 class ObservedExchange(Exchange):
     """An exchange that tells more than the log."""
 
-    __slots__ = ("_is_known", "_method", "_span", "_telemetry", "began_ns", "is_following", "text")
+    __slots__ = ("_execution", "_is_known", "_span", "_telemetry", "began_ns", "is_following", "text")
 
     def __init__(self, telemetry: Telemetry, headers: Mapping[bytes, bytes]) -> None:
         super().__init__(headers)
@@ -63,6 +63,7 @@ class ObservedExchange(Exchange):
         """Whether the document was known before."""
         self._telemetry = telemetry
         self._span: Span | None = None
+        self._execution: Span | None = None
 
     @property
     def document_hash(self) -> str:
@@ -78,7 +79,7 @@ class ObservedExchange(Exchange):
         """Take a step on the way to a plan."""
         self._is_known = self._is_known and name != "parse"
         if (traces := self._telemetry.traces) is not None and not self.is_following:
-            traces.step(self._begun(), name, began_ns, ended_ns)
+            traces.step(self._execution or self._begun(), name, began_ns, ended_ns)
 
     def asked(self, kind: str, name: str | None, text: str) -> None:
         """Take what is asked for."""
@@ -92,6 +93,7 @@ class ObservedExchange(Exchange):
         span = None
         if (traces := self._telemetry.traces) is not None:
             span = traces.event(self, self._span) if self.is_following else traces.execution(self._begun())
+            self._execution = span
         waterfall = Waterfall() if self._telemetry.has_waterfalls else None
         return Execution(self, span, waterfall, is_event=self.is_following)
 

@@ -9,7 +9,14 @@ import os
 from pathlib import Path
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+import prometheus_client
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from graph.client import Meter
@@ -55,6 +62,8 @@ class Metrics:
 
     def __init__(self, shared: Path | None = None) -> None:
         """Take the folder that several workers share, which PROMETHEUS_MULTIPROC_DIR names already."""
+        # When each series began is a series more for each.
+        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
         self._shared = shared
         self._registry = CollectorRegistry()
         make = self._registry
@@ -139,8 +148,7 @@ class Metrics:
             return generate_latest(self._registry)
         _forget_the_dead(self._shared)
         registry = CollectorRegistry()
-        collector: Any = MultiProcessCollector
-        collector(registry, str(self._shared))
+        MultiProcessCollector(registry, str(self._shared))  # type: ignore[no-untyped-call]
         return generate_latest(registry)
 
     # --- what is counted

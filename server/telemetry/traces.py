@@ -41,9 +41,13 @@ class Traces:
         self._tracer = self._provider.get_tracer("tablegraph")
         self._with_documents = with_documents
 
-    def close(self) -> None:
-        """Send what is left."""
+    def flush(self) -> None:
+        """Send what has not been sent yet."""
         self._provider.force_flush(FLUSH_MS)
+
+    def close(self) -> None:
+        """Send what is left, and no more."""
+        self.flush()
         self._provider.shutdown()
 
     # --- operations
