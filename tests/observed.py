@@ -19,7 +19,7 @@ from graph.client import Response, Transport
 from graph.loaders import Graph
 from graph.streams.hub import Hub
 from resolvers.schema import Api, Executor
-from server.app import build_app
+from server.app import Application, build_app
 from server.settings import Settings
 from server.telemetry.telemetry import Telemetry
 from tests.conftest import PATIENT, Served
@@ -125,6 +125,7 @@ class Observed:
 
     client: httpx.AsyncClient
     telemetry: Telemetry
+    app: Application
     sent: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     async def __call__(
@@ -155,7 +156,7 @@ async def observed(
             telemetry.running(None),
             httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client,
         ):
-            yield Observed(client, telemetry, sent)
+            yield Observed(client, telemetry, app, sent)
     finally:
         if listener is not None:
             telemetry.close()

@@ -453,6 +453,12 @@ class Process:
                 return line
         raise AssertionError(f"the process ended without logging {message!r}")
 
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Give the lines of the log until the process ends."""
+        assert self.running.stderr
+        async for raw in self.running.stderr:
+            yield raw
+
     async def said(self, word: str) -> None:
         """Wait for a line on standard output."""
         assert self.running.stdout

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx
@@ -12,10 +14,14 @@ import pytest
 
 from graph.client import Response, Transport
 from graph.errors import Throttled
+from server.settings import Settings
 from tests.conftest import BANANAS, ROOT, Serve, Served, banana_items
+from tests.counting import Running
 from tests.following import follow
 from tests.observed import Receiver, Span, observed, receiving
 from tests.test_golden import variables_of
+from tests.test_telemetry_metrics import asked, served
+from tests.test_websocket import Client, acknowledged
 
 QUERIES = [
     path
@@ -189,6 +195,36 @@ async def test_each_event_is_a_trace_of_its_own_linked_to_its_subscription(
         assert root.ended_ns <= event.began_ns
 
 
+async def test_operations_on_a_socket_are_traces_of_their_own(
+    receiver: Receiver, bananas: Served, transport: Transport
+) -> None:
+    ask = {"type": "subscribe", "payload": {"query": 'query Look { container(number: "009998") { number } }'}}
+
+    async with observed(bananas, transport, traces="on") as app:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            # Without telemetry's own beginning and end, which are here already.
+            app.app.state.telemetry = None
+            server = Running(app.app, Settings(), listener)
+            async with asyncio.timeout(30), acknowledged(server) as client:
+                await client.say({**ask, "id": "a"}, {**ask, "id": "b"})
+                assert len([heard async for heard in until_complete(client)]) == 4
+            await server.stop()
+
+    roots = receiver.named("query")
+    assert [(root.parent, root.attributes["graphql.operation.name"]) for root in roots] == [("", "Look")] * 2
+    assert len({root.trace for root in roots}) == 2
+    assert len(receiver.named("graphql.execute")) == 2
+
+
+async def until_complete(client: Client) -> AsyncIterator[Any]:
+    """What is heard until two operations are complete."""
+    complete = 0
+    while complete < 2:
+        heard = await client.hear()
+        complete += heard["type"] == "complete"
+        yield heard
+
+
 async def test_each_try_is_a_span_with_its_error(receiver: Receiver, bananas: Served, transport: Transport) -> None:
     left = 2
 
@@ -287,3 +323,35 @@ async def test_a_receiver_that_is_gone_holds_nothing_up(
         answer: httpx.Response = await app('{ container(number: "009998") { number } }')
 
     assert answer.json() == {"data": {"container": {"number": "009998"}}}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
+async def test_workers_send_what_they_have_before_they_end(receiver: Receiver, engine: str, banana_table: str) -> None:
+    environ = {"TABLEGRAPH_TRACES": "on", "TABLEGRAPH_WORKERS": "2"}
+
+    async with served(engine, banana_table, **environ) as server, asyncio.timeout(60):
+        await server.logged("GraphQL at ")
+        await asked(server, 20)
+        server.running.terminate()
+        code = await server.running.wait()
+
+    assert code == 0
+    assert len(receiver.named("query")) == 20
+    assert len({each["service.instance.id"] for each in receiver.resources}) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
+async def test_a_process_ends_though_nobody_takes_its_spans(engine: str, banana_table: str) -> None:
+    environ = {"TABLEGRAPH_TRACES": "on", "TABLEGRAPH_WORKERS": "2", "TABLEGRAPH_GRACEFUL_SHUTDOWN_SECS": "0"}
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        async with served(engine, banana_table, **environ) as server, asyncio.timeout(60):
+            await server.logged("GraphQL at ")
+            await asked(server, 4)
+            server.running.terminate()
+            said = [json.loads(line)["message"] async for line in server.lines()]
+            code = await server.running.wait()
+
+    assert code == 0
+    assert [line for line in said if "killing" in line] == []

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 LOOK_SECS = 1.0
 """How often is looked at what nobody tells of: queues, subscribers, the event loop."""
-CLOSE_SECS = 3.0
-"""How long the end of the process may wait for the last spans to be sent."""
+CLOSE_SECS = 1.5
+"""How long the end of the process may wait for the last spans to be sent; less than a worker's end has left."""
 
 
 class Telemetry:
