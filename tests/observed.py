@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +25,7 @@ from server.app import Application, build_app
 from server.settings import Settings
 from server.telemetry.telemetry import Telemetry
 from tests.conftest import PATIENT, Served
+from tests.counting import Running
 
 KINDS = {number: name.removeprefix("SPAN_KIND_").lower() for name, number in WireSpan.SpanKind.items()}
 FAILED = 2
@@ -127,6 +130,17 @@ class Observed:
     telemetry: Telemetry
     app: Application
     sent: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    @asynccontextmanager
+    async def served(self) -> AsyncIterator[Running]:
+        """Serve it on a port, for WebSockets."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            # Without telemetry's own beginning and end, which are here already.
+            self.app.state.telemetry = None
+            server = Running(self.app, Settings(), listener)
+            async with asyncio.timeout(30):
+                yield server
+            await server.stop()
 
     async def __call__(
         self, query: str, variables: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None

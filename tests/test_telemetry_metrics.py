@@ -21,6 +21,7 @@ from tests.conftest import BANANAS, ROOT, Serve, Served, banana_items
 from tests.following import follow
 from tests.observed import Observed, observed
 from tests.test_app import Process, process
+from tests.test_websocket import acknowledged, subscribe
 
 EXAMPLE = ROOT / "examples/observability"
 Samples = Mapping[str, list[tuple[dict[str, str], float]]]
@@ -139,6 +140,25 @@ async def test_events_and_subscribers_are_counted(serve: Serve, engine: str, tra
     assert value(samples, "tablegraph_operations_total", **watch, outcome="ok") == 1
     assert value(samples, "tablegraph_events_total", **watch) == 1
     assert value(samples, "tablegraph_event_duration_seconds_count", **watch) == 1
+
+
+async def test_operations_on_sockets_are_counted(serve: Serve, engine: str, transport: Transport) -> None:
+    followed = await follow(await serve(BANANAS.read_text(), banana_items(0)), engine)
+
+    async with observed(followed.served, transport, hub=followed.hub, metrics_port=0) as app:
+        async with app.served() as server, acknowledged(server) as client:
+            await client.say(subscribe("a", "subscription Watch { containerChanged { kind } }"))
+            await followed.hub.wanted.wait()
+            await client.say(subscribe("b", "query Type { __typename }"), subscribe("c", "{ nothing }"))
+            assert {(await client.hear())["type"] for _ in range(3)} == {"next", "complete", "error"}
+        samples = await scraped(app)
+
+    assert value(samples, "tablegraph_operations_total", name="Watch", outcome="ok") == 1
+    assert value(samples, "tablegraph_operations_total", name="Type", outcome="ok") == 1
+    assert value(samples, "tablegraph_operations_total", outcome="refused") == 1
+    assert value(samples, "tablegraph_errors_total", code="GRAPHQL_VALIDATION_FAILED") == 1
+    # That of the socket: its operations are no HTTP answers.
+    assert sum(found for _, found in samples["tablegraph_http_responses_total"]) == 1
 
 
 # The process

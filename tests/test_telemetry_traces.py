@@ -14,9 +14,7 @@ import pytest
 
 from graph.client import Response, Transport
 from graph.errors import Throttled
-from server.settings import Settings
 from tests.conftest import BANANAS, ROOT, Serve, Served, banana_items
-from tests.counting import Running
 from tests.following import follow
 from tests.observed import Receiver, Span, observed, receiving
 from tests.test_golden import variables_of
@@ -195,20 +193,38 @@ async def test_each_event_is_a_trace_of_its_own_linked_to_its_subscription(
         assert root.ended_ns <= event.began_ns
 
 
+async def test_a_live_query_is_an_operation_and_then_events(
+    receiver: Receiver, serve: Serve, engine: str, transport: Transport
+) -> None:
+    followed = await follow(await serve(BANANAS.read_text(), banana_items(0)), engine)
+    query = 'query Watch @live(throttle: 0) { container(number: "009998") { operator } }'
+
+    async with observed(followed.served, transport, hub=followed.hub, traces="on") as app:
+        async with app.served() as server, acknowledged(server) as client:
+            await client.say({"type": "subscribe", "id": "a", "payload": {"query": query}})
+            await client.hear()
+            await followed.write(
+                'mutation { updateContainer(key: {number: "009998"}, set: {operator: "X"}) { __typename } }'
+            )
+            assert (await client.hear())["payload"]["data"] == {"container": {"operator": "X"}}
+
+    (root,) = receiver.named("query")
+    assert root.attributes["graphql.operation.name"] == "Watch"
+    events = receiver.named("query event")
+    assert events
+    assert {event.parent for event in events} == {""}
+    assert [event.links for event in events] == [[root.id]] * len(events)
+
+
 async def test_operations_on_a_socket_are_traces_of_their_own(
     receiver: Receiver, bananas: Served, transport: Transport
 ) -> None:
     ask = {"type": "subscribe", "payload": {"query": 'query Look { container(number: "009998") { number } }'}}
 
     async with observed(bananas, transport, traces="on") as app:
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            # Without telemetry's own beginning and end, which are here already.
-            app.app.state.telemetry = None
-            server = Running(app.app, Settings(), listener)
-            async with asyncio.timeout(30), acknowledged(server) as client:
-                await client.say({**ask, "id": "a"}, {**ask, "id": "b"})
-                assert len([heard async for heard in until_complete(client)]) == 4
-            await server.stop()
+        async with app.served() as server, acknowledged(server) as client:
+            await client.say({**ask, "id": "a"}, {**ask, "id": "b"})
+            assert len([heard async for heard in until_complete(client)]) == 4
 
     roots = receiver.named("query")
     assert [(root.parent, root.attributes["graphql.operation.name"]) for root in roots] == [("", "Look")] * 2

@@ -110,8 +110,8 @@ class ObservedExchange(Exchange):
     def goes_on(self) -> None:
         """End the operation: what follows are events, each of its own."""
         super().goes_on()
-        self._end()
         self.is_following = True
+        self._end()
 
     def log(self, scope: Scope) -> None:
         """Write the line of it, and tell all others who want to know."""
