@@ -199,14 +199,17 @@ async def test_a_live_query_is_an_operation_and_then_events(
     followed = await follow(await serve(BANANAS.read_text(), banana_items(0)), engine)
     query = 'query Watch @live(throttle: 0) { container(number: "009998") { operator } }'
 
-    async with observed(followed.served, transport, hub=followed.hub, traces="on") as app:
-        async with app.served() as server, acknowledged(server) as client:
-            await client.say({"type": "subscribe", "id": "a", "payload": {"query": query}})
-            await client.hear()
-            await followed.write(
-                'mutation { updateContainer(key: {number: "009998"}, set: {operator: "X"}) { __typename } }'
-            )
-            assert (await client.hear())["payload"]["data"] == {"container": {"operator": "X"}}
+    async with (
+        observed(followed.served, transport, hub=followed.hub, traces="on") as app,
+        app.served() as server,
+        acknowledged(server) as client,
+    ):
+        await client.say({"type": "subscribe", "id": "a", "payload": {"query": query}})
+        await client.hear()
+        await followed.write(
+            'mutation { updateContainer(key: {number: "009998"}, set: {operator: "X"}) { __typename } }'
+        )
+        assert (await client.hear())["payload"]["data"] == {"container": {"operator": "X"}}
 
     (root,) = receiver.named("query")
     assert root.attributes["graphql.operation.name"] == "Watch"
@@ -221,10 +224,13 @@ async def test_operations_on_a_socket_are_traces_of_their_own(
 ) -> None:
     ask = {"type": "subscribe", "payload": {"query": 'query Look { container(number: "009998") { number } }'}}
 
-    async with observed(bananas, transport, traces="on") as app:
-        async with app.served() as server, acknowledged(server) as client:
-            await client.say({**ask, "id": "a"}, {**ask, "id": "b"})
-            assert len([heard async for heard in until_complete(client)]) == 4
+    async with (
+        observed(bananas, transport, traces="on") as app,
+        app.served() as server,
+        acknowledged(server) as client,
+    ):
+        await client.say({**ask, "id": "a"}, {**ask, "id": "b"})
+        assert len([heard async for heard in until_complete(client)]) == 4
 
     roots = receiver.named("query")
     assert [(root.parent, root.attributes["graphql.operation.name"]) for root in roots] == [("", "Look")] * 2
