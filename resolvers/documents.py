@@ -57,6 +57,7 @@ class Prepared:
         self.definition = surveyed.definition
         self.kind = surveyed.definition.operation.value
         self.name = surveyed.definition.name.value if surveyed.definition.name else None
+        self.text = _text_of(surveyed.document) or ""
         self.is_incremental = surveyed.is_incremental
         self.is_plain = surveyed.is_plain
         """Whether plans serve it."""

@@ -158,7 +158,7 @@ class Api:
         if isinstance(prepared, list):
             return refuse(prepared)
         if (observing := observer.get()) is not None:
-            observing.asked(prepared.kind, prepared.name, request.query)
+            observing.asked(prepared.kind, prepared.name, prepared.text)
         kind = prepared.definition.operation
         if kind is OperationType.SUBSCRIPTION:
             error = GraphQLError(
@@ -186,11 +186,11 @@ class Api:
         stale = self._stale(prepared)
         if request.incremental and prepared.is_incremental and not is_transaction(prepared.definition):
             return await incremental.execute(self._schema, prepared, request, operation, stale)
-        if view.schema is not self._schema and isinstance(
-            refused := self._variables(prepared, request, view.schema), list
-        ):
-            return refuse(refused)
         try:
+            if view.schema is not self._schema and isinstance(
+                refused := self._variables(prepared, request, view.schema), list
+            ):
+                return refuse(refused)
             result = await self._run(view, prepared, request, operation)
             return respond(result, operation, stale, cost=request.cost, cache=prepared.cache)
         finally:
@@ -202,7 +202,7 @@ class Api:
         if isinstance(prepared, list) or not goes_on(prepared.definition):
             return await self.execute(request)
         if (observing := observer.get()) is not None:
-            observing.asked(prepared.kind, prepared.name, request.query)
+            observing.asked(prepared.kind, prepared.name, prepared.text)
         variables = self._variables(prepared, request)
         if isinstance(variables, list):
             return refuse(variables)

@@ -139,9 +139,9 @@ class ObservedExchange(Exchange):
 
     @property
     def outcome(self) -> str:
-        """Say how it went: ok, errors, refused or cancelled."""
+        """Say how it went: ok, errors, refused (before anything was asked of DynamoDB) or cancelled."""
         if self.codes:
-            return "refused" if self._requests is None else "errors"
+            return "errors" if self._requests else "refused"
         is_waiting = self.status is None or self.status == "cancelled"
         return "cancelled" if is_waiting and not self.is_following else "ok"
 

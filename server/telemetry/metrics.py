@@ -69,7 +69,7 @@ class Metrics:
         make = self._registry
         self._operations = Counter(
             "tablegraph_operations",
-            "Operations, by how they ended: ok, errors (some field failed), refused (nothing ran), cancelled.",
+            "Operations, by how they ended: ok, errors (some field failed), refused (nothing was read), cancelled.",
             (*WHAT, "outcome"),
             registry=make,
         )
