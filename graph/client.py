@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from graph.codec import Parse, parse_json
 from graph.errors import DeadlineExceeded, GraphError, Throttled, Unavailable
 from graph.requests import Request, TableRequest, TransactWriteItems
 from graph.slots import Slots
+
+if TYPE_CHECKING:
+    from graph.observation import Observation
 
 Response = dict[str, Any]
 Transport = Callable[[str, dict[str, Any]], Awaitable[Response]]
@@ -65,6 +68,8 @@ class Meter:
     """Requests to the search index."""
     skipped: dict[str, int] = field(default_factory=dict)
     """Items that fit no type, by the place where they were met."""
+    observation: Observation | None = None
+    """Who observes the operation."""
 
     def cost(self) -> dict[str, Any]:
         """Sum up for `extensions.cost`."""
@@ -110,10 +115,7 @@ class Client:
                 await self._turn(meter)
             meter.requests.append(request)
             try:
-                if request.operation in self._carried and self._carrier is not None:
-                    response = await self._carry(self._carrier, request, meter, parse, attempt)
-                else:
-                    response = await self._call(request, meter)
+                response = await self._attempt(request, meter, parse, attempt)
             except RETRYABLE as error:
                 if attempt == MAX_TRIES:
                     _refuse_late(meter, error)
@@ -123,6 +125,12 @@ class Client:
             else:
                 _count(response, meter)
                 return response
+
+    def _attempt(self, request: Request, meter: Meter, parse: Parse, attempt: int) -> Coroutine[Any, Any, Response]:
+        """Send a request once, in the slot that is taken; `attempt` counts from 1."""
+        if request.operation in self._carried and self._carrier is not None:
+            return self._carry(self._carrier, request, meter, parse, attempt)
+        return self._call(request, meter)
 
     async def _carry(self, carrier: Carrier, request: Request, meter: Meter, parse: Parse, attempt: int) -> Response:
         limit = _attempt_limit(meter)
@@ -207,12 +215,21 @@ def _out_of_time() -> DeadlineExceeded:
 
 
 def _count(response: Response, meter: Meter) -> None:
+    meter.capacity_units += capacity_units_in(response)
+    meter.items_read += items_in(response)
+
+
+def capacity_units_in(response: Response) -> float:
+    """Sum up the capacity units that DynamoDB reports, where it was asked to."""
     consumed = response.get("ConsumedCapacity") or []
-    for entry in consumed if isinstance(consumed, list) else [consumed]:
-        meter.capacity_units += entry.get("CapacityUnits", 0.0)
+    entries = consumed if isinstance(consumed, list) else [consumed]
+    return float(sum([entry.get("CapacityUnits", 0.0) for entry in entries]))
+
+
+def items_in(response: Response) -> int:
+    """Count the items that were read for an answer: under a filter there are more than it holds."""
     if "ScannedCount" in response:
-        meter.items_read += response["ScannedCount"]
-    elif "Responses" in response:
-        meter.items_read += sum(map(len, response["Responses"].values()))
-    else:
-        meter.items_read += "Item" in response
+        return int(response["ScannedCount"])
+    if "Responses" in response:
+        return sum(map(len, response["Responses"].values()))
+    return int("Item" in response)

@@ -20,6 +20,7 @@ from graph.guard import Guard, Sight
 from graph.identity import Identity
 from graph.keys import KeyValue
 from graph.model import Index, Model
+from graph.observation import observer
 from graph.permissions import Permissions
 from graph.pointers import Pointers
 from graph.records import contents
@@ -342,6 +343,9 @@ class Operation:
             await asyncio.gather(*pages, return_exceptions=True)
         # What was read is large, and an operation is held by what it holds: nobody is to wait for the collector.
         self.forget()
+        observation, self.meter.observation = self.meter.observation, None
+        if observation is not None:
+            observation.ends(self.meter)
 
 
 def _of_several_attributes(error: StoreError, request: Query) -> RequestRefused:
@@ -406,6 +410,8 @@ class Graph:
         """
         deadline = None if timeout_secs is None else asyncio.get_running_loop().time() + timeout_secs
         meter = Meter(report_capacity, deadline)
+        if (observing := observer.get()) is not None:
+            meter.observation = observing.begins(meter)
         client = self._client if reads is None else reads.over(self._client)
         sight = self._sight(identity) if identity is not None and self._has_rules else None
         return Operation(

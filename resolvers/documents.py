@@ -21,6 +21,7 @@ from graphql import (
 from graphql.execution.values import VariableValues
 
 from graph.model import Model
+from graph.observation import step
 from graph.permissions import Denied, Permissions
 from resolvers.caching import Caching
 from resolvers.limits import LARGEST_TOLD, DocumentLimits, Unmeasurable, exceeded, parse_within
@@ -54,6 +55,9 @@ class Prepared:
     def __init__(self, surveyed: Surveyed, *, shows_copies: bool, cache: CachePolicy | None) -> None:
         self.document = surveyed.document
         self.definition = surveyed.definition
+        self.kind = surveyed.definition.operation.value
+        self.name = surveyed.definition.name.value if surveyed.definition.name else None
+        self.text = _text_of(surveyed.document) or ""
         self.is_incremental = surveyed.is_incremental
         self.is_plain = surveyed.is_plain
         """Whether plans serve it."""
@@ -89,7 +93,8 @@ class Prepared:
             return None
         found = self._plans.get(key)
         if found is None:
-            found = self._plans[key] = Plan(schema, model, self._surveyed, variables)
+            with step("compile"):
+                found = self._plans[key] = Plan(schema, model, self._surveyed, variables)
             if len(self._plans) > PLANS_CACHED:
                 self._plans.popitem(last=False)
         return found
@@ -165,17 +170,19 @@ class Documents:
     def _read(self, query: str) -> DocumentNode | list[GraphQLError]:
         limits = UNLIMITED if self._persisted.is_trusted(query) else self._limits
         try:
-            document = parse_within(query, limits)
+            with step("parse"):
+                document = parse_within(query, limits)
         except GraphQLError as refused:
             # Kept without what was on the stack: every token that had been read.
             refused.__context__ = None
             return [refused.with_traceback(None)]
-        # Measured before it is validated, which takes time by the square of what is to be merged.
-        try:
-            errors = exceeded(document, limits)
-        except Unmeasurable:
-            errors = self._validate(document, MEASURABLE)
-        return errors or self._validate(document, self._rules) or document
+        with step("validate"):
+            # Measured before it is validated, which takes time by the square of what is to be merged.
+            try:
+                errors = exceeded(document, limits)
+            except Unmeasurable:
+                errors = self._validate(document, MEASURABLE)
+            return errors or self._validate(document, self._rules) or document
 
     def _validate(self, document: DocumentNode, rules: Collection[type[ASTValidationRule]]) -> list[GraphQLError]:
         errors = validate(self._schema, document, rules, max_errors=ERRORS_TOLD)

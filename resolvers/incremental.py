@@ -19,7 +19,7 @@ from graphql.execution.types import (
 from graph.loaders import Operation
 from resolvers.documents import Prepared
 from resolvers.operation import Request, Response
-from resolvers.responses import add_extensions, format_error, respond, tell_skipped
+from resolvers.responses import add_extensions, format_error, respond, tell_failures, tell_skipped
 from resolvers.stale import Stale
 
 
@@ -47,7 +47,7 @@ async def execute(
         if isinstance(result, ExperimentalIncrementalExecutionResults):
             is_begun = True
             rest = Rest(result.subsequent_results, operation, stale, cost=request.cost)
-            return Response(_initial(result.initial_result), "executed", rest)
+            return Response(_initial(result.initial_result, operation), "executed", rest)
         assert isinstance(result, ExecutionResult)
         return respond(result, operation, stale, cost=request.cost)
     finally:
@@ -85,7 +85,7 @@ class Rest:
         except BaseException:
             await self.aclose()
             raise
-        body = _subsequent(payload)
+        body = _subsequent(payload, self._operation)
         if not payload.has_next:
             tell_skipped(self._operation)
             add_extensions(body, self._operation, self._stale, cost=self._cost)
@@ -104,17 +104,19 @@ class Rest:
             await self._operation.close()
 
 
-def _initial(result: InitialIncrementalExecutionResult) -> dict[str, Any]:
+def _initial(result: InitialIncrementalExecutionResult, operation: Operation) -> dict[str, Any]:
     body: dict[str, Any] = {**result.formatted}
     if result.errors:
         body["errors"] = [format_error(error, refused=False) for error in result.errors]
+        tell_failures(body["errors"], operation)
     return body
 
 
-def _subsequent(payload: SubsequentIncrementalExecutionResult) -> dict[str, Any]:
+def _subsequent(payload: SubsequentIncrementalExecutionResult, operation: Operation) -> dict[str, Any]:
     body: dict[str, Any] = {**payload.formatted}
     for name, parts in (("incremental", payload.incremental), ("completed", payload.completed)):
         for part, written in zip(parts or (), body.get(name, ()), strict=True):
             if part.errors:
                 written["errors"] = [format_error(error, refused=False) for error in part.errors]
+                tell_failures(written["errors"], operation)
     return body

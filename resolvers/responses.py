@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from graphql import ExecutionResult, GraphQLError
@@ -58,6 +58,7 @@ def respond(
     body: dict[str, Any] = {} if refused else {"data": result.data}
     if result.errors:
         body["errors"] = [format_error(error, refused=refused) for error in result.errors]
+        tell_failures(body["errors"], operation)
     add_extensions(body, operation, None if refused else stale, cost=cost)
     tell_skipped(operation)
     return Response(body, "refused" if refused else "executed", cache=None if result.errors else cache)
@@ -69,6 +70,17 @@ def add_extensions(body: dict[str, Any], operation: Operation, stale: Stale | No
         body["extensions"] = {"cost": operation.meter.cost()}
     if stale is not None:
         body.setdefault("extensions", {})["stale"] = stale.told()
+
+
+def tell_failures(errors: Iterable[Mapping[str, Any]], operation: Operation) -> None:
+    """Tell who observes the operation of what went wrong."""
+    if (observation := operation.meter.observation) is not None:
+        observation.failed(operation.meter, codes_of(errors))
+
+
+def codes_of(errors: Iterable[Mapping[str, Any]]) -> list[str]:
+    """List the codes of formatted errors, each once."""
+    return list(dict.fromkeys(error["extensions"]["code"] for error in errors))
 
 
 def tell_skipped(operation: Operation) -> None:

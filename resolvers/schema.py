@@ -24,6 +24,7 @@ from strawberry.schema.config import StrawberryConfig
 
 from graph.loaders import Graph, Operation
 from graph.model import Model
+from graph.observation import observer
 from graph.requests import DescribeTable
 from graph.streams.hub import Hub
 from graph.streams.readset import ReadSet
@@ -156,6 +157,8 @@ class Api:
         view, prepared = self._prepare(request)
         if isinstance(prepared, list):
             return refuse(prepared)
+        if (observing := observer.get()) is not None:
+            observing.asked(prepared.kind, prepared.name, prepared.text)
         kind = prepared.definition.operation
         if kind is OperationType.SUBSCRIPTION:
             error = GraphQLError(
@@ -183,21 +186,23 @@ class Api:
         stale = self._stale(prepared)
         if request.incremental and prepared.is_incremental and not is_transaction(prepared.definition):
             return await incremental.execute(self._schema, prepared, request, operation, stale)
-        if view.schema is not self._schema and isinstance(
-            refused := self._variables(prepared, request, view.schema), list
-        ):
-            return refuse(refused)
         try:
+            if view.schema is not self._schema and isinstance(
+                refused := self._variables(prepared, request, view.schema), list
+            ):
+                return refuse(refused)
             result = await self._run(view, prepared, request, operation)
+            return respond(result, operation, stale, cost=request.cost, cache=prepared.cache)
         finally:
             await operation.close()
-        return respond(result, operation, stale, cost=request.cost, cache=prepared.cache)
 
     async def open(self, request: Request) -> Response | Events:
         """Begin an operation that may go on: subscriptions and live queries give events, all else a response."""
         _, prepared = self._prepare(request)
         if isinstance(prepared, list) or not goes_on(prepared.definition):
             return await self.execute(request)
+        if (observing := observer.get()) is not None:
+            observing.asked(prepared.kind, prepared.name, prepared.text)
         variables = self._variables(prepared, request)
         if isinstance(variables, list):
             return refuse(variables)

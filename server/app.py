@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 from starlette.applications import Starlette
@@ -30,6 +31,9 @@ from server.view import Head
 from server.watch import Streams
 from server.websocket import INTERNAL_ERROR, SERVICE_RESTART, WebSocketEndpoint, close
 
+if TYPE_CHECKING:
+    from server.telemetry.telemetry import Telemetry
+
 logger = logging.getLogger(__name__)
 
 IDE = "/graphql-ide"
@@ -41,11 +45,13 @@ def build_app(
     tabs: Sequence[Mapping[str, str]] = (),
     *,
     following: Following | None = None,
+    telemetry: Telemetry | None = None,
     ide_dist: Path = IDE_DIST,
 ) -> Application:
     """Put the application together: the endpoint, GraphiQL with `tabs` as example queries, and the health checks.
 
-    While it runs it follows the streams as well. Raises: SettingsError where it cannot know who asks as it is told to.
+    While it runs it follows the streams as well, and telemetry is told of all that it does. Raises: SettingsError where
+    it cannot know who asks as it is told to.
     """
     page = ide_page(ide_dist, settings, tabs) if settings.graphiql else None
     routes: list[BaseRoute] = [
@@ -59,7 +65,8 @@ def build_app(
         routes.append(Mount(IDE, IdeFiles(directory=ide_dist)))
     streams, authenticator = Streams(), authenticator_of(settings)
     sockets = WebSocketEndpoint(api, settings, streams, authenticator)
-    app = Application(GraphQLEndpoint(api, settings, page, streams, authenticator), sockets, streams, routes)
+    endpoint = GraphQLEndpoint(api, settings, page, streams, authenticator)
+    app = Application(endpoint, sockets, streams, routes, telemetry)
     app.state.api = api
     app.state.authenticator = authenticator
     app.state.following = following
@@ -73,12 +80,19 @@ class Application(Starlette):
     """
 
     def __init__(
-        self, endpoint: GraphQLEndpoint, sockets: WebSocketEndpoint, streams: Streams, routes: Sequence[BaseRoute]
+        self,
+        endpoint: GraphQLEndpoint,
+        sockets: WebSocketEndpoint,
+        streams: Streams,
+        routes: Sequence[BaseRoute],
+        telemetry: Telemetry | None,
     ) -> None:
         super().__init__(routes=routes, lifespan=_lifespan)
         self._endpoint = endpoint
         self._sockets = sockets
         self._streams = streams
+        self._exchange = Exchange if telemetry is None else telemetry.exchange
+        self.state.telemetry = telemetry
         self.state.shutting_down = False
 
     def build_middleware_stack(self) -> ASGIApp:
@@ -94,7 +108,7 @@ class Application(Starlette):
         if scope["type"] == "lifespan" or (is_socket and scope["path"] != ENDPOINT):
             await super().__call__(scope, receive, send)
             return
-        exchange = Exchange(_headers(scope["headers"]))
+        exchange = self._exchange(_headers(scope["headers"]))
         token = enter(exchange)
         try:
             if is_socket:
@@ -118,6 +132,7 @@ class Application(Starlette):
             refusal = view.shutting_down()
         else:
             raise error
+        exchange.codes.append(refusal.code)
         if scope["type"] == "websocket":
             code = SERVICE_RESTART if refusal.status == 503 else INTERNAL_ERROR
             await close(code, str(refusal), exchange, send)
@@ -131,7 +146,11 @@ class Application(Starlette):
 @asynccontextmanager
 async def _lifespan(app: Application) -> AsyncIterator[None]:
     app.state.authenticator.start()
-    async with app.state.following.running() if app.state.following is not None else nullcontext():
+    following, telemetry = app.state.following, app.state.telemetry
+    async with (
+        telemetry.running(following) if telemetry is not None else nullcontext(),
+        following.running() if following is not None else nullcontext(),
+    ):
         yield
         app.state.shutting_down = True
 

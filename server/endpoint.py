@@ -65,6 +65,7 @@ class GraphQLEndpoint:
         try:
             answer = await self._answer(head, exchange, scope, receive, send)
         except Refusal as refusal:
+            exchange.codes.append(refusal.code)
             answer = refusal.answer(view.json_type(head))
         except ClientGone:
             return
@@ -96,7 +97,7 @@ class GraphQLEndpoint:
         if not isinstance(response, Response):
             await self._watch.unless_client_goes(self._send_events(response, identity, exchange, send), receive)
             return None
-        exchange.note_cost(response.body)
+        exchange.note(response.body)
         if form.prefers_events and response.outcome != "mutation_over_get":
             return sse.one_event(response.body)
         if response.rest is not None or (form.media_type is None and form.incremental):
@@ -177,14 +178,15 @@ async def _follow(events: Events, exchange: Exchange, send: Send) -> None:
     async with aclosing(events):
         headers = [*sse.HEADERS, (b"x-request-id", exchange.id.encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        exchange.status, exchange.last_words, exchange.events = 200, sse.last_event, 0
+        exchange.status, exchange.last_words = 200, sse.last_event
+        exchange.goes_on()
         # So that proxies pass the headers on, and the client knows that the stream is open.
         await _send_bytes(sse.COMMENT, send)
         async with _kept_alive(send):
             async for body in events:
                 await _send_bytes(sse.event(body), send)
-                exchange.events += 1
-                exchange.note_cost(body)
+                exchange.events = (exchange.events or 0) + 1
+                exchange.note(body)
                 # Neither end of this need wait, and others are to have their turn.
                 await asyncio.sleep(0)
 
@@ -221,6 +223,6 @@ async def _send_parts(response: Response, exchange: Exchange, send: Send) -> Non
         if response.rest is not None:
             async for payload in response.rest:
                 await _send_bytes(multipart.part(payload), send)
-                exchange.note_cost(payload)
+                exchange.note(payload)
     exchange.last_words = None
     await send({"type": "http.response.body", "body": multipart.END})

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from graph.streams.lease import Lease
     from graph.streams.reader import Reader
     from graph.streams.source import Source
+    from server.telemetry.telemetry import Telemetry
     from server.valkey import Broker
 
 logger = logging.getLogger(__name__)
@@ -67,7 +68,14 @@ def has_followed_copies(model: Model) -> bool:
 class Following:
     """Reads the streams while anybody needs it and this process has the lease; made before, and begun in, a process."""
 
-    def __init__(self, model: Model, transport: Way, opened: Callable[[], Way], settings: Settings) -> None:
+    def __init__(
+        self,
+        model: Model,
+        transport: Way,
+        opened: Callable[[], Way],
+        settings: Settings,
+        telemetry: Telemetry | None = None,
+    ) -> None:
         """Take the way to the tables, and what opens the one to their streams."""
         self.hub = Hub(model, replay=self.replay, ready=self.ready)
         self._broker: Broker | None = None
@@ -77,6 +85,7 @@ class Following:
         self._transport = transport
         self._opened = opened
         self._settings = settings
+        self._telemetry = telemetry
         self._streams: Way | None = None
         self._opening: asyncio.Task[Source] | None = None
         self._reader: Reader | None = None
@@ -226,7 +235,7 @@ class Following:
     @cached_property
     def _graph(self) -> Graph:
         # Its own: a client belongs to one event loop, and operations are not to keep the lease waiting.
-        return graph_of(self._model, self._transport, self._settings)
+        return graph_of(self._model, self._transport, self._settings, self._telemetry)
 
     async def _source(self) -> Source:
         if self._opening is None or (self._opening.done() and self._opening.exception() is not None):

@@ -9,8 +9,8 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Callable, Mapping
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import Token
 from datetime import UTC, datetime
 from functools import lru_cache
 from random import getrandbits
@@ -20,6 +20,9 @@ from typing import Any, Literal, TextIO
 import orjson
 from starlette.types import Scope
 
+from graph.client import Meter
+from graph.observation import Observation, Observer, observer
+
 logger = logging.getLogger(__name__)
 
 ROOMS = ("graph", "resolvers", "server")
@@ -28,9 +31,29 @@ CLIENT_CLOSED_REQUEST = 499
 
 
 class Exchange:
-    """The HTTP request, WebSocket, or operation on a WebSocket that is under way, as its log lines tell of it."""
+    """The HTTP request, WebSocket, or operation on a WebSocket that is under way, as its log lines tell of it.
 
-    __slots__ = ("cost", "events", "headers", "id", "last_words", "operation", "socket", "started", "status", "subject")
+    It observes its operations, an Observer and an Observation: one, or one for each event.
+    """
+
+    __slots__ = (
+        "_capacity_units",
+        "_items_read",
+        "_requests",
+        "_retries",
+        "codes",
+        "events",
+        "headers",
+        "id",
+        "kind",
+        "last_words",
+        "operation",
+        "socket",
+        "started",
+        "status",
+        "subject",
+        "trace_id",
+    )
 
     def __init__(self, headers: Mapping[bytes, bytes]) -> None:
         self.headers = headers
@@ -40,19 +63,68 @@ class Exchange:
         """The status sent; None before. Of a WebSocket its close code, of an operation on one how it ended."""
         self.last_words: Callable[[Mapping[str, Any]], bytes] | None = None
         """How an answer of which more was to come ends with an error; None where nothing more is to come."""
+        self.kind: str | None = None
+        """query, mutation or subscription; None before that is known."""
         self.operation: str | None = None
+        """The operation's name."""
+        self.codes: list[str] = []
+        """The codes of the errors that were sent, each once."""
         self.events: int | None = None
         """How many events have been sent."""
         self.socket: str | None = None
         """The id of the WebSocket that it is on."""
-        self.cost: Any = None
         self.subject: str | None = None
         """Who asks."""
+        self.trace_id: str | None = None
+        self._requests: int | None = None
+        """Requests to DynamoDB; None before an operation has ended."""
+        self._items_read = 0
+        self._capacity_units: float | None = None
+        """None where DynamoDB was not asked for it."""
+        self._retries = 0
 
-    def note_cost(self, body: Mapping[str, Any]) -> None:
-        """Keep what a GraphQL response says of its cost."""
-        if extensions := body.get("extensions"):
-            self.cost = extensions.get("cost")
+    def on_socket(self) -> Exchange:
+        """Begin an operation on this WebSocket."""
+        exchange = self._another()
+        exchange.socket, exchange.events, exchange.status = self.id, 0, "cancelled"
+        return exchange
+
+    def _another(self) -> Exchange:
+        return Exchange({})
+
+    def goes_on(self) -> None:
+        """Take note that what follows are events."""
+        self.events = 0
+
+    # --- what is told of it
+
+    def asked(self, kind: str, name: str | None, text: str) -> None:
+        """Take what is asked for."""
+        self.kind, self.operation = kind, name
+
+    def stepped(self, name: str, began_ns: int, ended_ns: int) -> None:
+        """Pass over it: the log does not tell of steps."""
+
+    def begins(self, meter: Meter) -> Observation:
+        """Begin to observe an operation."""
+        return self
+
+    def failed(self, meter: Meter, codes: Sequence[str]) -> None:
+        """Pass over it: what counts is what was sent."""
+
+    def ends(self, meter: Meter) -> None:
+        """Add what an operation has spent."""
+        self._requests = (self._requests or 0) + len(meter.requests)
+        self._items_read += meter.items_read
+        self._retries += meter.retries
+        if meter.report_capacity:
+            self._capacity_units = (self._capacity_units or 0.0) + meter.capacity_units
+
+    def note(self, body: Mapping[str, Any]) -> None:
+        """Take a GraphQL response, or a further part of one, that is sent."""
+        if errors := body.get("errors"):
+            codes = dict.fromkeys(error.get("extensions", {}).get("code", "INTERNAL") for error in errors)
+            self.codes += [code for code in codes if code not in self.codes]
 
     def log(self, scope: Scope) -> None:
         """Write the line of it."""
@@ -66,21 +138,33 @@ class Exchange:
             "status": status,
             "duration_ms": round((perf_counter() - self.started) * 1000, 3),
         }
-        if self.operation:
-            fields["operation"] = self.operation[:100]
-        if self.subject is not None:
-            fields["subject"] = self.subject[:100]
-        if self.events is not None:
-            fields["events"] = self.events
+        self._add_operation(fields)
         if self.socket:
             fields["socket"] = self.socket
-        if self.cost is not None:
-            fields["cost"] = self.cost
         # What Logger.log() does but for walking the stack, half of its cost: this line is always written here.
         message = "{method} {path} {status}".format_map(fields)
         record = logging.LogRecord(logger.name, level, __file__, 0, message, None, None)
         record.fields = fields
         logger.handle(record)
+
+    def _add_operation(self, fields: dict[str, Any]) -> None:
+        if self.kind:
+            fields["type"] = self.kind
+        if self.operation:
+            fields["operation"] = self.operation[:100]
+        if self.subject is not None:
+            fields["subject"] = self.subject[:100]
+        if self.codes:
+            fields["errors"] = self.codes
+        if self.events is not None:
+            fields["events"] = self.events
+        if self._requests is not None:
+            fields["requests"] = self._requests
+            fields["items_read"] = self._items_read
+        if self._capacity_units is not None:
+            fields["capacity_units"] = round(self._capacity_units, 3)
+        if self._retries:
+            fields["retries"] = self._retries
 
 
 _FAILURES = range(500, 600)
@@ -91,16 +175,28 @@ def _incoming_id(sent: bytes | None) -> str | None:
     return sent.decode("ascii") if sent is not None and _SANE_ID.fullmatch(sent) else None
 
 
-_exchange: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
-enter = _exchange.set
-"""Begin to write an exchange's id on every line; gives what `leave` takes."""
-leave = _exchange.reset
+enter: Callable[[Exchange], Token[Observer | None]] = observer.set
+"""Begin to observe by an exchange, and to write its id on every line; gives what `leave` takes."""
+leave = observer.reset
+
+
+def _exchange() -> Exchange | None:
+    found = observer.get()
+    return found if isinstance(found, Exchange) else None
 
 
 def request_id() -> str:
     """Name the request under way; empty outside of one."""
-    exchange = _exchange.get()
+    exchange = _exchange()
     return exchange.id if exchange else ""
+
+
+def _ids() -> dict[str, str]:
+    """Name the request under way, and its trace where there is one."""
+    exchange = _exchange()
+    if exchange is None:
+        return {}
+    return {"request_id": exchange.id, **({"trace_id": exchange.trace_id} if exchange.trace_id else {})}
 
 
 class JsonFormatter(logging.Formatter):
@@ -114,8 +210,7 @@ class JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
             "logger": record.name,
         }
-        if request := request_id():
-            line["request_id"] = request
+        line.update(_ids())
         line.update(_fields(record))
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
@@ -132,8 +227,7 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Write the time of day in UTC, level, message and what else is known."""
         known = {name: value for name, value in _fields(record).items() if name not in ("method", "path", "status")}
-        if request := request_id():
-            known["request_id"] = request
+        known.update(_ids())
         parts = [_second(int(record.created))[11:], f"{record.levelname.lower():7}", record.getMessage()]
         parts += [f"{name}={value}" for name, value in known.items()]
         # Control characters come from clients, in paths and names; written raw they could forge lines.

@@ -12,7 +12,7 @@ import socket
 import sys
 from functools import partial
 from types import FrameType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
 
@@ -22,10 +22,15 @@ from server.logs import configure_logging
 from server.page import ENDPOINT
 from server.settings import Settings
 
+if TYPE_CHECKING:
+    from server.telemetry.telemetry import Telemetry
+
 logger = logging.getLogger(__name__)
 
 FAILED = 1
 INTERRUPTED = 130
+CURE = "--port or TABLEGRAPH_PORT, --host or TABLEGRAPH_HOST"
+CURE_OF_METRICS = "--metrics-port or TABLEGRAPH_METRICS_PORT, --metrics-host or TABLEGRAPH_METRICS_HOST"
 UNREAD_SECS = 60
 """How long a client may leave what it was sent unread."""
 
@@ -51,9 +56,7 @@ class GracefulServer(uvicorn.Server):
             asyncio.get_running_loop().add_reader(self.parent, self._follow_parent, self.parent)
         worker = {} if self.parent is None else {"worker": os.getpid()}
         for listener in sockets or []:
-            host, port = listener.getsockname()[:2]
-            url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-            logger.info("GraphQL at %s%s", url, ENDPOINT, extra={"fields": worker})
+            logger.info("GraphQL at %s%s", _url(listener), ENDPOINT, extra={"fields": worker})
 
     def _follow_parent(self, parent: int) -> None:
         asyncio.get_running_loop().remove_reader(parent)
@@ -77,18 +80,37 @@ def serve(app: Application, settings: Settings) -> int:
     try:
         listeners = _listen(settings.host, settings.port, settings.workers)
     except OSError as error:
-        cause = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror
-        cure = "choose another with --port or TABLEGRAPH_PORT, --host or TABLEGRAPH_HOST"
-        sys.stderr.write(f"Cannot listen on {settings.host}:{settings.port}: {cause}; {cure}.\n")
-        return FAILED
+        return _fail_to_listen(error, settings.host, settings.port, CURE)
+    telemetry: Telemetry | None = app.state.telemetry
+    try:
+        measured = None if telemetry is None else telemetry.listen()
+    except OSError as error:
+        return _fail_to_listen(error, settings.metrics_host, settings.metrics_port, CURE_OF_METRICS)
     configure_logging(settings.log_format, settings.log_level)
+    if measured is not None:
+        logger.info("metrics at %s/metrics", _url(measured))
     settle_garbage_collection()
-    if settings.workers == 1:
-        return _run(app, settings, listeners[0])
-    # Imported here, for it brings multiprocessing, which one process alone has no use for.
-    from server.workers import Workers
+    try:
+        if settings.workers == 1:
+            return _run(app, settings, listeners[0])
+        # Imported here, for it brings multiprocessing, which one process alone has no use for.
+        from server.workers import Workers
 
-    return Workers(partial(_run, app, settings), settings.graceful_shutdown_secs, listeners).run()
+        return Workers(partial(_run, app, settings), settings.graceful_shutdown_secs, listeners).run()
+    finally:
+        if telemetry is not None:
+            telemetry.close()
+
+
+def _fail_to_listen(error: OSError, host: str, port: int | None, cure: str) -> int:
+    cause = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror
+    sys.stderr.write(f"Cannot listen on {host}:{port}: {cause}; choose another with {cure}.\n")
+    return FAILED
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _run(app: Application, settings: Settings, listener: socket.socket, parent: int | None = None) -> int:

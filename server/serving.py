@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from graph.loaders import Graph
 from graph.model import Model
@@ -20,6 +21,9 @@ from server.process import serve
 from server.settings import Settings
 from server.tables import compare, graph_of, model_of, region
 from server.transports import Way, open_transport
+
+if TYPE_CHECKING:
+    from server.telemetry.telemetry import Telemetry
 
 Tabs = list[dict[str, str]]
 
@@ -54,11 +58,22 @@ def unused(transport: Way, opened: Callable[..., Way], settings: Settings) -> Wa
 def run(model: Model, transport: Way, opened: Callable[..., Way], settings: Settings, tabs: Tabs) -> int:
     """Serve a model until a signal comes, and give the exit code of the process; `opened` makes further transports."""
     # A graph of its own: the slots of a client belong to one event loop, and that of the server begins only now.
-    graph = graph_of(model, transport, settings)
+    telemetry = _telemetry_of(settings)
+    graph = graph_of(model, transport, settings, telemetry)
     settings = replace(settings, title=settings.title or next(iter(model.tables)))
-    following = Following(model, transport, partial(opened, service="dynamodbstreams"), settings)
+    following = Following(model, transport, partial(opened, service="dynamodbstreams"), settings, telemetry)
     api = api_of(graph, settings, following)
     try:
-        return serve(build_app(api, settings, tabs, following=following), settings)
+        return serve(build_app(api, settings, tabs, following=following, telemetry=telemetry), settings)
     finally:
         transport.close()
+
+
+def _telemetry_of(settings: Settings) -> Telemetry | None:
+    """Make what shows what the server does, if anything is to."""
+    if not settings.is_observed:
+        return None
+    # Imported only where it is asked for: a server starts sooner without.
+    from server.telemetry.telemetry import Telemetry
+
+    return Telemetry(settings)

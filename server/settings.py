@@ -126,6 +126,20 @@ def _algorithms(text: str) -> str:
     return text
 
 
+def _traces(text: str) -> str:
+    choice: str = _choice("off", "on", "documents")(text)
+    if choice != "off" and find_spec("opentelemetry") is None:
+        raise ValueError("off, for OpenTelemetry is not installed: pip install 'tablegraph[telemetry]'")
+    return choice
+
+
+def _metrics_port(text: str) -> int:
+    port: int = _whole(0, 65535)(text)
+    if find_spec("prometheus_client") is None:
+        raise ValueError("none, for Prometheus' client is not installed: pip install 'tablegraph[telemetry]'")
+    return port
+
+
 def _about(doc: str, read: Reader = _text) -> Mapping[str, Any]:
     return {"doc": doc, "read": read}
 
@@ -350,9 +364,37 @@ class Settings:
             "Least level that is logged: debug, info, warning or error.", _choice("debug", "info", "warning", "error")
         ),
     )
+    slow_ms: int | None = field(
+        default=None,
+        metadata=_about("Time from which on an operation is logged as slow, in milliseconds.", _whole(1)),
+    )
+    expensive_units: int | None = field(
+        default=None,
+        metadata=_about("Capacity units from which on an operation is logged as expensive.", _whole(1)),
+    )
+    traces: Literal["off", "on", "documents"] = field(
+        default="off",
+        metadata=_about(
+            "Whether traces are sent, as OTEL_* variables say: off, on, or documents, with the document's text.",
+            _traces,
+        ),
+    )
+    metrics_port: int | None = field(
+        default=None,
+        metadata=_about("TCP port on which Prometheus reads /metrics; 0 takes any free one.", _metrics_port),
+    )
+    metrics_host: str = field(
+        default="127.0.0.1", metadata=_about("Address of that port; what it tells is not for the public.")
+    )
     graceful_shutdown_secs: int = field(
         default=10, metadata=_about("Time for running requests to finish after SIGTERM, in whole seconds.", _whole(0))
     )
+
+    @property
+    def is_observed(self) -> bool:
+        """Say whether anything but the log tells of operations."""
+        limits = self.metrics_port, self.slow_ms, self.expensive_units
+        return self.traces != "off" or any([limit is not None for limit in limits])
 
     @property
     def document_limits(self) -> DocumentLimits:

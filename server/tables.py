@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from graph.blobs import FolderStore, S3Store
 from graph.client import Client, Transport
@@ -19,6 +20,9 @@ from resolvers.sdl import compile_model
 from server.settings import Settings
 from server.transports import open_transport
 
+if TYPE_CHECKING:
+    from server.telemetry.telemetry import Telemetry
+
 LOCAL_REGION = "eu-central-1"
 
 
@@ -27,8 +31,8 @@ def model_of(settings: Settings) -> Model:
     return compile_model(settings.schema.read_text(), str(settings.schema), table=settings.table)
 
 
-def graph_of(model: Model, transport: Transport, settings: Settings) -> Graph:
-    """Make a graph; it belongs to one event loop."""
+def graph_of(model: Model, transport: Transport, settings: Settings, telemetry: Telemetry | None = None) -> Graph:
+    """Make a graph, whose requests telemetry is told of; it belongs to one event loop."""
     limits = Limits(
         default_page_size=settings.default_page_size,
         max_page_size=settings.max_page_size,
@@ -38,7 +42,8 @@ def graph_of(model: Model, transport: Transport, settings: Settings) -> Graph:
     )
     blobs = FolderStore(settings.blobs) if settings.blobs else S3Store()
     search = open_index(model, settings.search)
-    return Graph(model, Client(transport, settings.max_in_flight), limits, blobs, search)
+    make = Client if telemetry is None else telemetry.client
+    return Graph(model, make(transport, settings.max_in_flight), limits, blobs, search)
 
 
 def on_table(settings: Settings, work: Callable[[Graph], Awaitable[int]], *, is_compared: bool = True) -> int:

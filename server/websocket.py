@@ -263,13 +263,13 @@ class Socket:
 
     async def _operate(self, name: str, request: Request) -> None:
         """Run one operation to its end, and write its line in the log."""
-        exchange = Exchange({})
-        exchange.operation, exchange.socket, exchange.events = request.operation_name, self._exchange.id, 0
-        exchange.status, exchange.subject = "cancelled", request.identity.subject
+        exchange = self._exchange.on_socket()
+        exchange.operation, exchange.subject = request.operation_name, request.identity.subject
         enter(exchange)
         try:
             with suppress(Disconnected, ShuttingDown, Unauthenticated):
                 errors = await self._errors_of(name, request, exchange)
+                exchange.note({"errors": errors})
                 exchange.status = "error" if errors else "complete"
                 del self._operations[name]
                 last = {"type": "error", "payload": errors} if errors else {"type": "complete"}
@@ -298,6 +298,7 @@ class Socket:
         return []
 
     async def _follow(self, name: str, events: Events, exchange: Exchange) -> None:
+        exchange.goes_on()
         async with aclosing(events):
             async for body in events:
                 await self._next(name, body, exchange)
@@ -307,7 +308,7 @@ class Socket:
     async def _next(self, name: str, body: Mapping[str, Any], exchange: Exchange) -> None:
         await self._say({"id": name, "type": "next", "payload": body})
         exchange.events = (exchange.events or 0) + 1
-        exchange.note_cost(body)
+        exchange.note(body)
 
 
 def _id(message: Mapping[str, Any]) -> str:

@@ -25,7 +25,10 @@ import pytest
 from starlette.applications import Starlette
 from starlette.types import Message
 
+from graph.client import Meter
 from graph.errors import TableMissing
+from graph.observation import observer
+from graph.requests import DescribeTable
 from resolvers.operation import Events, Request, Response
 from server.app import build_app
 from server.logs import ROOMS, JsonFormatter, TextFormatter, configure_logging
@@ -231,8 +234,14 @@ def log(caplog: pytest.LogCaptureFixture) -> Callable[[], list[dict[str, Any]]]:
 
 
 async def test_a_request_is_one_line_with_what_is_known_of_it(log: Callable[[], list[dict[str, Any]]]) -> None:
-    async def costly(_: Request) -> Response:
-        return Response({"data": None, "extensions": {"cost": {"requests": 3}}}, "executed")
+    async def costly(request: Request) -> Response:
+        observing = observer.get()
+        assert observing is not None
+        observing.asked("query", "Hello", request.query)
+        meter = Meter(report_capacity=True, requests=[DescribeTable("t")], capacity_units=1.5, items_read=7, retries=2)
+        observing.begins(meter).ends(meter)
+        failed = {"message": "no", "extensions": {"code": "READ_BUDGET"}}
+        return Response({"data": None, "errors": [failed, failed]}, "executed")
 
     async with client_of(build_app(ScriptedApi(costly), Settings())) as client:
         await client.post("/graphql", json=HELLO | {"operationName": "Hello"}, headers={"x-request-id": "a-1"})
@@ -248,8 +257,13 @@ async def test_a_request_is_one_line_with_what_is_known_of_it(log: Callable[[], 
         "method": "POST",
         "path": "/graphql",
         "status": 200,
+        "type": "query",
         "operation": "Hello",
-        "cost": {"requests": 3},
+        "errors": ["READ_BUDGET"],
+        "requests": 1,
+        "items_read": 7,
+        "capacity_units": 1.5,
+        "retries": 2,
     }
 
 
@@ -423,15 +437,27 @@ class Process:
     def __init__(self, running: asyncio.subprocess.Process) -> None:
         self.running = running
         self.url = ""
+        self.metrics = ""
+        """Where it has its metrics."""
+        self.worker = 0
+        """Which worker was the first to serve; 0 where there are none."""
 
     async def logged(self, message: str) -> dict[str, Any]:
         """Wait for a line of the log."""
         assert self.running.stderr
         async for raw in self.running.stderr:
             line: dict[str, Any] = json.loads(raw)
+            if line["message"].startswith("metrics at "):
+                self.metrics = line["message"].removeprefix("metrics at ")
             if line["message"].startswith(message):
                 return line
         raise AssertionError(f"the process ended without logging {message!r}")
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Give the lines of the log until the process ends."""
+        assert self.running.stderr
+        async for raw in self.running.stderr:
+            yield raw
 
     async def said(self, word: str) -> None:
         """Wait for a line on standard output."""
@@ -458,7 +484,8 @@ async def process(*command: str, **environ: str) -> AsyncIterator[Process]:
     started = Process(running)
     try:
         async with asyncio.timeout(30):
-            started.url = (await started.logged("GraphQL at "))["message"].removeprefix("GraphQL at ")
+            line = await started.logged("GraphQL at ")
+            started.url, started.worker = line["message"].removeprefix("GraphQL at "), line.get("worker", 0)
             yield started
     finally:
         if running.returncode is None:

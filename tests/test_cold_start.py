@@ -24,6 +24,7 @@ def imported_by(command: str) -> set[str]:
     ("command", "unneeded"),
     [
         ("serve", {"server.bulk", "server.apply", "server.maintenance", "server.engine", "graph.imagined"}),
+        ("serve", {"server.telemetry", "opentelemetry", "prometheus_client", "resolvers.redaction"}),
         ("check", {"server.bulk", "server.app", "uvicorn", "starlette"}),
         ("serve --workers 1", {"server.workers"}),
     ],

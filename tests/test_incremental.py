@@ -172,8 +172,12 @@ async def test_cost_is_in_the_last_payload_and_in_the_log(bananas: Served, caplo
     whole = (await ask(bananas, STREAMED, JSON, tablegraph_cost="1")).json()
     assert ["extensions" in part for part in parts] == [*[False] * (len(parts) - 1), True]
     assert parts[-1]["extensions"]["cost"] == whole["extensions"]["cost"]
-    logged = [record.__dict__["fields"]["cost"] for record in caplog.records if record.name == "server.logs"]
-    assert logged == [whole["extensions"]["cost"]] * 2
+    cost = whole["extensions"]["cost"]
+    logged = [record.__dict__["fields"] for record in caplog.records if record.name == "server.logs"]
+    for line in logged:
+        assert (line["requests"], line["items_read"]) == (cost["requests"]["total"], cost["itemsRead"])
+        assert line["capacity_units"] == cost["capacityUnits"]
+    assert len(logged) == 2
 
 
 # Errors

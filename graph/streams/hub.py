@@ -227,6 +227,11 @@ class Hub:
 
     # --- who reads from it ---
 
+    @property
+    def subscribers(self) -> int:
+        """Count the subscriptions under way."""
+        return len(self._all)
+
     def subscribe(self, topics: Iterable[Topic]) -> Subscription:
         """Begin to collect the changes of some topics, those that come."""
         subscription = Subscription(self, self._most)

@@ -1,0 +1,1 @@
+"""What the server shows of what it does: traces, metrics, and a log of what is slow or expensive."""
