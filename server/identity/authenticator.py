@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from starlette.types import Scope
-
 from graph.identity import ANONYMOUS, Identity
 from server.identity.refusals import Unauthenticated
 
 # A server imports of these only what it is configured to use: what checks tokens takes a tenth of a second.
 if TYPE_CHECKING:
+    from starlette.types import Scope
+
     from server.identity.api_keys import ApiKeys
     from server.identity.aws import Authorizer
     from server.identity.proxy import Proxy
