@@ -105,6 +105,8 @@ class Documents:
         rules: Collection[type[ASTValidationRule]],
         limits: DocumentLimits,
         persisted: PersistedDocuments,
+        *,
+        hide_suggestions: bool = False,
     ) -> None:
         self._schema = schema
         self._copies_shown = CopiesShown(schema)
@@ -112,6 +114,7 @@ class Documents:
         self._persisted = persisted
         self._rules = rules
         self._limits = limits
+        self._hides = hide_suggestions
         self._documents: OrderedDict[str, DocumentNode | list[GraphQLError]] = OrderedDict()
         self._prepared: dict[str, dict[str | None, Prepared]] = {}
 
@@ -178,7 +181,7 @@ class Documents:
         return errors or self._validate(document, self._rules) or document
 
     def _validate(self, document: DocumentNode, rules: Collection[type[ASTValidationRule]]) -> list[GraphQLError]:
-        errors = validate(self._schema, document, rules, max_errors=ERRORS_TOLD)
+        errors = validate(self._schema, document, rules, max_errors=ERRORS_TOLD, hide_suggestions=self._hides)
         for error in errors:
             error.extensions = {"code": "GRAPHQL_VALIDATION_FAILED"} | (error.extensions or {})
             if len(error.message) > CHARACTERS_TOLD:
