@@ -300,3 +300,7 @@ class Api:
             return NO_VARIABLES
         values = dict(request.variables or {})
         return get_variable_values(schema or self._schema, defined, values, hide_suggestions=self._hides)
+
+
+def _placed(error: GraphQLError) -> str:
+    return ": ".join([*(f"{place.line}:{place.column}" for place in (error.locations or ())[:1]), error.message])

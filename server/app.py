@@ -21,6 +21,7 @@ from graph.errors import GraphError
 from server import view
 from server.endpoint import Api, GraphQLEndpoint, break_off, deliver
 from server.following import Following
+from server.gate import Gate
 from server.identity.configured import authenticator_of
 from server.logs import Exchange, enter, leave, request_id
 from server.negotiation import JSON
@@ -57,9 +58,10 @@ def build_app(
     ]
     if settings.graphiql and ide_dist.is_dir():
         routes.append(Mount(IDE, IdeFiles(directory=ide_dist)))
-    streams, authenticator = Streams(), authenticator_of(settings)
-    sockets = WebSocketEndpoint(api, settings, streams, authenticator)
-    app = Application(GraphQLEndpoint(api, settings, page, streams, authenticator), sockets, streams, routes)
+    streams, authenticator, gate = Streams(), authenticator_of(settings), Gate(settings)
+    endpoint = GraphQLEndpoint(api, settings, page, streams, authenticator, gate)
+    sockets = WebSocketEndpoint(api, settings, streams, authenticator, gate)
+    app = Application(endpoint, sockets, streams, gate, routes)
     app.state.api = api
     app.state.authenticator = authenticator
     app.state.following = following
@@ -73,12 +75,18 @@ class Application(Starlette):
     """
 
     def __init__(
-        self, endpoint: GraphQLEndpoint, sockets: WebSocketEndpoint, streams: Streams, routes: Sequence[BaseRoute]
+        self,
+        endpoint: GraphQLEndpoint,
+        sockets: WebSocketEndpoint,
+        streams: Streams,
+        gate: Gate,
+        routes: Sequence[BaseRoute],
     ) -> None:
         super().__init__(routes=routes, lifespan=_lifespan)
         self._endpoint = endpoint
         self._sockets = sockets
         self._streams = streams
+        self.gate = gate
         self.state.shutting_down = False
 
     def build_middleware_stack(self) -> ASGIApp:
@@ -95,6 +103,7 @@ class Application(Starlette):
             await super().__call__(scope, receive, send)
             return
         exchange = Exchange(_headers(scope["headers"]))
+        self.gate.add_headers(exchange, scope)
         token = enter(exchange)
         try:
             if is_socket:
@@ -148,15 +157,15 @@ def _headers(raw: Iterable[tuple[bytes, bytes]]) -> Mapping[bytes, bytes]:
 
 
 def _telling(exchange: Exchange, send: Send) -> Send:
-    """Send with the request's id, and keep the status for the log."""
+    """Send with the headers that every answer has, and keep the status for the log."""
 
-    async def send_with_id(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             exchange.status = message["status"]
-            message["headers"] = [*message.get("headers", ()), (b"x-request-id", exchange.id.encode())]
+            message["headers"] = [*message.get("headers", ()), *exchange.answer_headers]
         await send(message)
 
-    return send_with_id
+    return send_with_headers
 
 
 # The routes
@@ -177,7 +186,7 @@ async def _readyz(request: HttpRequest) -> HttpResponse:
         try:
             await state.api.ready()
         except GraphError as error:
-            reason = str(error)
+            reason = request.app.gate.message(error)
         except Exception:
             logger.exception("unexpected error in the readiness check")
             reason = f"Unexpected error; id {request_id()}"

@@ -22,7 +22,7 @@ Run = Callable[[argparse.Namespace, Settings], int]
 
 FAILED = 1
 MISUSED = 2
-DECLARED_HERE = ("serve", "demo", "schema", "check", "explain", "shards")
+DECLARED_HERE = ("serve", "demo", "schema", "check", "explain", "shards", "secret")
 """The commands whose options are declared in this file; those of the others stand beside what runs them."""
 
 
@@ -90,6 +90,7 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
     if arguments[:1] not in [[name] for name in DECLARED_HERE]:
         _add_others(commands)
     _add_shards(commands)
+    _add_secret(commands)
     return parser
 
 
@@ -146,6 +147,11 @@ def _add_shards(commands: Any) -> None:
     shards.add_argument(
         "--size", type=float, required=True, help="average bytes that the query reads for each, like 250"
     )
+
+
+def _add_secret(commands: Any) -> None:
+    secret = commands.add_parser("secret", help="print a new key for --signing-keys")
+    secret.set_defaults(run=_later("server.keys", "print_key"))
 
 
 def _command(

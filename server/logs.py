@@ -30,11 +30,25 @@ CLIENT_CLOSED_REQUEST = 499
 class Exchange:
     """The HTTP request, WebSocket, or operation on a WebSocket that is under way, as its log lines tell of it."""
 
-    __slots__ = ("cost", "events", "headers", "id", "last_words", "operation", "socket", "started", "status", "subject")
+    __slots__ = (
+        "answer_headers",
+        "cost",
+        "events",
+        "headers",
+        "id",
+        "last_words",
+        "operation",
+        "socket",
+        "started",
+        "status",
+        "subject",
+    )
 
     def __init__(self, headers: Mapping[bytes, bytes]) -> None:
         self.headers = headers
         self.id = _incoming_id(headers.get(b"x-request-id")) or f"{getrandbits(64):016x}"
+        self.answer_headers: tuple[tuple[bytes, bytes], ...] = ((b"x-request-id", self.id.encode()),)
+        """What its answer has besides its own headers."""
         self.started = perf_counter()
         self.status: int | str | None = None
         """The status sent; None before. Of a WebSocket its close code, of an operation on one how it ended."""

@@ -17,6 +17,7 @@ from server.api import api_of
 from server.app import build_app
 from server.following import Following
 from server.process import serve
+from server.production import check_production
 from server.settings import Settings
 from server.tables import compare, graph_of, model_of, region
 from server.transports import Way, open_transport
@@ -26,6 +27,7 @@ Tabs = list[dict[str, str]]
 
 def serve_table(_: argparse.Namespace, settings: Settings) -> int:
     """Serve the table until a signal comes, and give the exit code of the process."""
+    check_production(settings)
     model = model_of(settings)
     opened = partial(open_transport, settings, region(settings))
     transport = opened()
