@@ -41,14 +41,15 @@ class Discretion:
 
     def public(self, error: GraphError) -> str | None:
         """Give what clients may be told of an error in place of its message; None where that itself may be told."""
-        if error.in_public is not None:
-            return error.in_public
-        return None if self.allows(str(error)) else summary(error)
+        if error.in_public is None and self.allows(str(error)):
+            return None
+        return summary(error)
 
 
 def summary(error: GraphError) -> str:
-    """Say what a class of errors is about, as its documentation does."""
-    return (type(error).__doc__ or "The operation failed.").partition("\n")[0].split(":")[0].split(";")[0]
+    """Say what is wrong as far as anybody may know it: in the words that are for clients, or those of the class."""
+    words = error.in_public or (type(error).__doc__ or "The operation failed.").partition("\n")[0].split(";")[0]
+    return words.rstrip(".")
 
 
 def _names(model: Model) -> Iterator[str]:
@@ -85,7 +86,7 @@ class Teller:
         if not isinstance(error, GraphError):
             return f"unexpected error; its id in the log is {self._id(error, path)}"
         public = self._discretion.public(error) if self._discretion is not None else None
-        return None if public is None else f"{public.rstrip('.')}; its id in the log is {self._id(error, path)}"
+        return None if public is None else f"{public}; its id in the log is {self._id(error, path)}"
 
     def _id(self, error: BaseException, path: object) -> str:
         if error not in self._ids:

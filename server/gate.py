@@ -9,6 +9,7 @@ from starlette.types import Scope
 
 from graph.errors import GraphError
 from graph.identity import Identity
+from resolvers.discretion import summary
 from server import view
 from server.cors import Cors
 from server.headers import CommonHeaders
@@ -52,7 +53,7 @@ class Gate:
 
     def message(self, error: GraphError) -> str:
         """Say of an error what clients may know; the rest is in the log, under the request's id."""
-        if not self._is_discreet or error.in_public is None:
+        if not self._is_discreet:
             return str(error)
         logger.warning("%s: %s", error.code, error)
-        return f"{error.in_public.rstrip('.')}; its id in the log is {request_id()}"
+        return f"{summary(error)}; its id in the log is {request_id()}"

@@ -23,8 +23,8 @@ _HEADERS = (
     (b"vary", b"Accept"),
     (
         b"content-security-policy",
-        # Scripts are files of ours alone. Styles may be inline, for Monaco writes thousands of them while it draws; what
-        # they could ask for is as bounded as all else.
+        # Scripts are files of ours alone. Styles may be inline, for Monaco writes thousands of them as it draws; what
+        # they can ask for is as bounded as all else.
         b"default-src 'none'; script-src 'self'; worker-src 'self'; connect-src 'self'; style-src 'self' "
         b"'unsafe-inline'; font-src 'self' data:; img-src 'self' data:; base-uri 'none'; form-action 'none'; "
         b"frame-ancestors 'none'",

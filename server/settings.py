@@ -17,8 +17,8 @@ from server.peers import read_networks
 from server.rates import read_rate
 
 PREFIX = "TABLEGRAPH_"
-READ_ELSEWHERE = ("TABLEGRAPH_ENGINE", "TABLEGRAPH_URL")
-"""Variables with our prefix that are no settings: the local engine's binary, and the server that the page tests."""
+READ_ELSEWHERE = ("TABLEGRAPH_ENGINE", "TABLEGRAPH_URL", "TABLEGRAPH_FRIEND")
+"""Variables with our prefix that are no settings: the local engine's binary, and what the tests of pages are told."""
 
 Reader = Callable[[str], Any]
 """Turns a setting's text into its value. Raises ValueError with the expectation as its message."""
