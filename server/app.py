@@ -200,7 +200,9 @@ async def _streamz(request: HttpRequest) -> HttpResponse:
     following: Following | None = request.app.state.following
     if following is None:
         return _state(404, status="unavailable", reason="This server follows no streams.")
-    return _state(200, **following.figures())
+    figures = following.figures()
+    # The log has it whole.
+    return _state(200, **figures | {"problem": figures["problem"] and request.app.gate.withheld(figures["problem"])})
 
 
 def _state(code: int, **fields: object) -> HttpResponse:

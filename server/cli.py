@@ -164,5 +164,7 @@ def _command(
         if settings or setting.name in some:
             default = "" if setting.default is None else f" (default: {setting.default})"
             help_ = f"{setting.doc}{default} [{setting.variable}]".replace("%", "%%")
-            command.add_argument(setting.flag, dest=setting.name, metavar="VALUE", help=help_)
+            # A flag alone is as good as true.
+            alone: dict[str, Any] = {"nargs": "?", "const": "true"} if isinstance(setting.default, bool) else {}
+            command.add_argument(setting.flag, dest=setting.name, metavar="VALUE", help=help_, **alone)
     return command

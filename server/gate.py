@@ -51,6 +51,10 @@ class Gate:
         """Put an error that ends an operation into the form of a GraphQL response."""
         return view.error_body(error, self.message(error))
 
+    def withheld(self, problem: str) -> str:
+        """Say of a problem that the log has what clients may know: all of it, or that there is one."""
+        return "It is in the log." if self._is_discreet else problem
+
     def message(self, error: GraphError) -> str:
         """Say of an error what clients may know; the rest is in the log, under the request's id."""
         if not self._is_discreet:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from server import view
 from server.view import Header, Refusal
 
 MOST_CLIENTS = 50_000
@@ -86,18 +87,7 @@ class RateLimiter:
         return self.policy, _left(taken)
 
     def _refusal(self, wait_secs: float, full_secs: float) -> Refusal:
-        retry_secs = math.ceil(wait_secs)
-        return Refusal(
-            429,
-            "RATE_LIMITED",
-            f"Expected at most {self._rate.most} operations in {self._rate.window_secs} s, got more; ask again in "
-            f"{retry_secs} s.",
-            (b"retry-after", b"%d" % retry_secs),
-            self.policy,
-            _left(Taken(0, full_secs)),
-            limit=self._rate.most,
-            retryAfterSecs=retry_secs,
-        )
+        return view.rate_limited(*self._rate, math.ceil(wait_secs), self.policy, _left(Taken(0, full_secs)))
 
 
 def _left(taken: Taken) -> Header:

@@ -160,6 +160,19 @@ def too_many_operations(most: int) -> Refusal:
     )
 
 
+def rate_limited(most: int, window_secs: int, retry_secs: int, *headers: Header) -> Refusal:
+    """Say that a client asks more often than it may."""
+    return Refusal(
+        429,
+        "RATE_LIMITED",
+        f"Expected at most {most} operations in {window_secs} s, got more; ask again in {retry_secs} s.",
+        (b"retry-after", b"%d" % retry_secs),
+        *headers,
+        limit=most,
+        retryAfterSecs=retry_secs,
+    )
+
+
 def internal_error(request_id: str) -> Refusal:
     """Tell of an exception nobody expected: nothing but the id under which the log has it."""
     return Refusal(500, "INTERNAL", f"Unexpected error; id {request_id}")

@@ -22,10 +22,12 @@ from resolvers.operation import Events, Request
 from resolvers.operation import Response as ApiResponse
 from resolvers.schema import Api, Executor
 from resolvers.sdl import compile_model
+from server.app import build_app
 from server.production import REQUIREMENTS, check_production
 from server.settings import Settings, SettingsError, load_settings
 from tests.conftest import BANANAS
 from tests.counting import Running, running
+from tests.test_app import client_of
 from tests.test_lambda_http import Function, url, variables  # noqa: F401 - fixtures
 from tests.test_websocket import acknowledged, subscribe
 
@@ -303,3 +305,16 @@ async def test_without_introspection_a_variable_s_mistake_suggests_nothing_eithe
 
         assert answer.outcome == "refused"
         assert "Did you mean" not in json.dumps(answer.body), executor
+
+
+@pytest.mark.parametrize(("production", "told"), [(True, "It is in the log."), (False, MESSAGE)])
+async def test_why_the_streams_are_not_followed_is_for_the_log(production: bool, told: str) -> None:
+    class Stuck:
+        def figures(self) -> dict[str, Any]:
+            return {"reading": False, "problem": MESSAGE}
+
+    app = build_app(BreakingOff(), Settings(production=production), following=Stuck())  # type: ignore[arg-type]
+    async with client_of(app) as client:
+        figures = (await client.get("/streamz")).json()
+
+    assert figures["problem"] == told
