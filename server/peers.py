@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
 Network = IPv4Network | IPv6Network
+MOST_HOPS = 20
+"""Proxies in a row that are looked at: whoever asks may write any number of them."""
 SITE_BITS = 64
 """Of an IPv6 address the part that one client is given: of the rest it may have any."""
 
@@ -41,7 +43,7 @@ class Peers:
         address = str(scope["client"][0]) if scope.get("client") else ""
         if b"x-forwarded-for" in headers and self.trusts(address):
             # Each proxy adds the one that it was asked by at the end.
-            for hop in reversed(headers[b"x-forwarded-for"].decode("latin-1").split(",")):
+            for hop in reversed(headers[b"x-forwarded-for"].decode("latin-1").split(",")[-MOST_HOPS:]):
                 address = _plain(hop)
                 if not self.trusts(address):
                     break

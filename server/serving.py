@@ -57,7 +57,8 @@ def run(model: Model, transport: Way, opened: Callable[..., Way], settings: Sett
     """Serve a model until a signal comes, and give the exit code of the process; `opened` makes further transports."""
     # A graph of its own: the slots of a client belong to one event loop, and that of the server begins only now.
     graph = graph_of(model, transport, settings)
-    settings = replace(settings, title=settings.title or next(iter(model.tables)))
+    # In production no page tells the table's name either.
+    settings = replace(settings, title=settings.title or ("" if settings.production else next(iter(model.tables))))
     following = Following(model, transport, partial(opened, service="dynamodbstreams"), settings)
     api = api_of(graph, settings, following)
     try:
