@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from server.identity.configured import SOURCES, has_source
 from server.settings import PREFIX, Settings, SettingsError
 
 Requirement = Callable[[Settings], str | None]
@@ -28,5 +29,11 @@ def _signing_keys(settings: Settings) -> str | None:
     )
 
 
-REQUIREMENTS: tuple[Requirement, ...] = (_signing_keys,)
+def _who_asks(settings: Settings) -> str | None:
+    if has_source(settings) or settings.anonymous:
+        return None
+    return f"{PREFIX}ANONYMOUS: expected true with --production where nothing says who asks, or what says so: {SOURCES}"
+
+
+REQUIREMENTS: tuple[Requirement, ...] = (_signing_keys, _who_asks)
 """What is asked of the settings, in the order in which it is told."""

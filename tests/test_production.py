@@ -54,7 +54,9 @@ def test_what_is_missing_is_told_at_once() -> None:
 
     assert len(str(refused.value).splitlines()) == len(REQUIREMENTS)
     assert "TABLEGRAPH_SIGNING_KEYS: expected keys with --production" in str(refused.value)
+    assert "TABLEGRAPH_ANONYMOUS: expected true" in str(refused.value)
     check_production(Settings())
+    check_production(Settings(production=True, signing_keys=KEY, anonymous=True))
 
 
 @pytest.mark.parametrize("command", ["serve", "demo"])
@@ -265,6 +267,7 @@ async def test_what_a_client_can_mend_it_is_told_in_production_too(query: str, m
 def test_a_function_tells_nothing_of_the_table_either(url: Function, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     monkeypatch.setenv("TABLEGRAPH_PRODUCTION", "true")
     monkeypatch.setenv("TABLEGRAPH_SIGNING_KEYS", KEY)
+    monkeypatch.setenv("TABLEGRAPH_ANONYMOUS", "true")
     monkeypatch.setenv("TABLEGRAPH_TABLE", "no-banana-table")
 
     answer = url.post(QUERY)

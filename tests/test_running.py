@@ -166,6 +166,7 @@ def test_procfile_starts_as_many_workers_as_it_is_told_on_the_port_that_it_is_gi
         "AWS_ACCESS_KEY_ID": "local",
         "AWS_SECRET_ACCESS_KEY": "local",
         "TABLEGRAPH_SIGNING_KEYS": "k" * 43,
+        "TABLEGRAPH_ANONYMOUS": "true",
     }
     for more, wanted in ({}, False), ({"WEB_CONCURRENCY": "2"}, True):
         started = subprocess.Popen(
