@@ -25,7 +25,7 @@ RUN /tools/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheel . && 
 FROM python:3.13-slim
 RUN useradd --system --uid 10001 --home-dir /data --create-home tablegraph
 COPY --from=packages /app /app
-ENV PATH=/app/bin:$PATH TABLEGRAPH_HOST=0.0.0.0 TABLEGRAPH_SCHEMA=/model/schema.graphql TABLEGRAPH_SEARCH=/data/search.db
+ENV PATH=/app/bin:$PATH TABLEGRAPH_HOST=0.0.0.0 TABLEGRAPH_SCHEMA=/model/schema.graphql TABLEGRAPH_SEARCH=/data/search.db TABLEGRAPH_PRODUCTION=true
 WORKDIR /data
 USER 10001
 EXPOSE 8000

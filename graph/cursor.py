@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -13,58 +13,69 @@ import orjson
 
 from graph.errors import CursorError
 from graph.scalars import number_text, storable
+from graph.seals import UNSIGNED, Seal, Seals
 
 VERSION = 1
 
 MAX_DEPTH = 20
 """A position is nested as deep as a path is long, and Python's own recursion ends at about 1,000."""
 
-_URL_SAFE = bytes.maketrans(b"+/", b"-_")
-
 Position = tuple[Any, ...]
 """The place of an item among those that a source reads: key values, with the source's own numbering around them."""
 
 
 def fingerprint(*identity: object) -> str:
-    """Name a connection by everything that decides which list it is: 48 bits, so that a mix-up cannot pass."""
+    """Name a connection by everything that decides which list it is: 72 bits, so that no mix-up can pass."""
     text = "\x00".join(map(repr, identity))
     return base64.urlsafe_b64encode(
-        hashlib.blake2b(text.encode(errors="backslashreplace"), digest_size=6).digest()
+        hashlib.blake2b(text.encode(errors="backslashreplace"), digest_size=9).digest()
     ).decode()
 
 
-def write_cursor(position: Position, connection: str) -> str:
+@dataclass(frozen=True, slots=True)
+class Issuer:
+    """The list that issues cursors, by its fingerprint, and what they are signed with."""
+
+    name: str
+    seal: Seal = UNSIGNED.cursor
+
+
+def issuer(seals: Seals, *identity: object) -> Issuer:
+    """Name a connection, or whatever else issues cursors to clients."""
+    return Issuer(fingerprint(*identity), seals.cursor)
+
+
+def write_cursor(position: Position, connection: Issuer) -> str:
     """Write a position as the cursor of a connection."""
     plain = position if set(map(type, position)) == {str} else _encode(position)
-    return _opaque(orjson.dumps([VERSION, connection, plain]))
+    return connection.seal.write(_content(connection.name, plain))
 
 
-def write_cursors(texts: Sequence[str], connection: str) -> list[str]:
+def write_cursors(texts: Sequence[str], connection: Issuer) -> list[str]:
     """Write positions that are a single text each."""
-    begin = orjson.dumps([VERSION, connection])[:-1]
-    return [_opaque(b"%b,[%b]]" % (begin, orjson.dumps(text))) for text in texts]
+    begin = orjson.dumps([VERSION, connection.name])[:-1]
+    return connection.seal.write_all([b"%b,[%b]]" % (begin, orjson.dumps(text)) for text in texts])
 
 
-def _opaque(content: bytes) -> str:
-    return binascii.b2a_base64(content, newline=False).translate(_URL_SAFE, b"=").decode()
+def _content(name: object, plain: object) -> bytes:
+    return orjson.dumps([VERSION, name, plain])
 
 
-def read_cursor(cursor: str, connection: str, argument: str) -> Position:
+def read_cursor(cursor: str, connection: Issuer, argument: str) -> Position:
     """Read the position back.
 
-    Raises: CursorError when the cursor is damaged, of another version, or was issued for another connection.
+    Raises: CursorError when the cursor is damaged, forged, of another version, or was issued for another connection.
     """
     try:
-        padded = cursor + "=" * (-len(cursor) % 4)
-        content = orjson.loads(base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True))
-        _, issuer, encoded = content
+        content = connection.seal.read(cursor)
+        _, name, encoded = orjson.loads(content)
         position = _decode(encoded)
-        # A lenient reader would let several texts stand for one cursor: accept only the one that we write.
-        if not isinstance(position, tuple) or write_cursor(position, issuer) != cursor:
+        # One position has one cursor: accept only the one that we write.
+        if not isinstance(position, tuple) or _content(name, _encode(position)) != content:
             raise ValueError("not as we write it")
     except (ValueError, TypeError):
         raise CursorError(_damaged(cursor, argument)) from None
-    if issuer != connection:
+    if name != connection.name:
         raise CursorError(
             f"the cursor given as `{argument}` belongs to another connection: expected one that this very field "
             "returned with the same `where` and `order` arguments, got one that was issued elsewhere. Start again "

@@ -53,6 +53,11 @@ class GraphError(Exception):
     """The root of the tree; `code` is stable and part of the API."""
 
     code = "INTERNAL"
+    in_public: str | None = None
+    """What clients are told in production in place of the message; None where that is meant for them.
+
+    A message may quote names of the store, or what DynamoDB has said: the developer wants them, and others may not.
+    """
 
     @property
     def extensions(self) -> dict[str, object]:
@@ -76,6 +81,7 @@ class ModelError(GraphError):
     """The model file cannot work; all its mistakes are reported at once."""
 
     code = "MODEL_INVALID"
+    in_public = "The model cannot work."
 
     def __init__(self, problems: list[Problem], source: str = "schema.graphql") -> None:
         self.problems = tuple(sorted(set(problems)))
@@ -210,78 +216,91 @@ class StreamError(GraphError):
     """Changes cannot be followed."""
 
     code = "STREAM_UNAVAILABLE"
+    in_public = "Changes cannot be followed now."
 
 
 class SubscriberTooSlow(StreamError):
     """Changes come faster than a subscriber takes them."""
 
     code = "SUBSCRIBER_TOO_SLOW"
+    in_public = "Changes came faster than they were taken: subscribe again, after the last cursor that came."
 
 
 class PlaceLost(StreamError):
     """The stream no longer holds what came after a cursor: it keeps 24 hours."""
 
     code = "CURSOR_EXPIRED"
+    in_public = "What came after this cursor is no longer kept: subscribe without one, and read what there is."
 
 
 class SearchUnavailable(GraphError):
     """The search index is not built, was built for another model, or is damaged."""
 
     code = "SEARCH_UNAVAILABLE"
+    in_public = "The search cannot be asked."
 
 
 class SearchBusy(SearchUnavailable):
     """The search index does not answer now, or takes nothing: it is away, overloaded, or its disk is full."""
 
     code = "SEARCH_BUSY"
+    in_public = "The search does not answer now: ask again later."
 
 
 class ItemError(GraphError):
     """A stored attribute is not of the type that the model declares for its field."""
 
     code = "BAD_ITEM_VALUE"
+    in_public = "A stored value is not what its field is declared to be."
 
 
 class BlobMissing(ItemError):
     """The object that holds a field's value is gone."""
 
     code = "BLOB_MISSING"
+    in_public = "A large value is not where it was stored."
 
 
 class BlobDamaged(ItemError):
     """The object that holds a field's value is not the one that was written."""
 
     code = "BLOB_DAMAGED"
+    in_public = "A large value is not what was stored."
 
 
 class StoreError(GraphError):
     """DynamoDB did not do what was asked."""
 
     code = "STORE_ERROR"
+    in_public = "The data could not be read or written."
 
 
 class BlobUnavailable(StoreError):
     """The bucket that holds large values, or the folder in its place, cannot be read or written."""
 
     code = "BLOB_UNAVAILABLE"
+    in_public = "Large values cannot be read or written now."
 
 
 class Throttled(StoreError):
     """The table's capacity is used up, also after retries."""
 
     code = "THROTTLED"
+    in_public = "The data's capacity is used up: ask again later."
 
 
 class Unavailable(StoreError):
     """DynamoDB gave no answer, or a fault of its own, also after retries."""
 
     code = "STORE_UNAVAILABLE"
+    in_public = "The data cannot be reached now: ask again later."
 
 
 class DeadlineExceeded(StoreError):
     """The operation's time is used up before its reads are."""
 
     code = "DEADLINE_EXCEEDED"
+    in_public = "The operation took longer than it may: ask for less at once."
 
 
 class TableMissing(StoreError):
@@ -294,6 +313,7 @@ class TableBusy(StoreError):
     """The table, or one of its indexes, is there already or is being changed: this cannot be done to it now."""
 
     code = "TABLE_BUSY"
+    in_public = "The data is being rearranged: ask again later."
 
 
 class AccessRefused(StoreError):
@@ -318,6 +338,7 @@ class RecordsTrimmed(StoreError):
     """The stream no longer holds what is asked for: it keeps 24 hours."""
 
     code = "RECORDS_TRIMMED"
+    in_public = "What is asked for is no longer kept."
 
 
 class TransactionCancelled(StoreError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graph.batches import BATCH_GET_KEYS
-from graph.cursor import Position, fingerprint
+from graph.cursor import Position, issuer
 from graph.entity import Entity
 from graph.items import KeysSource
 from graph.loaders import Operation
@@ -56,7 +56,7 @@ async def versions(
     type_ = entity.type
     count = max(0, int(entity.at((type_.version or "",)) or 0))
     source = VersionsSource(operation, entity, count)
-    name = fingerprint(type_.name, "versions", entity.key, descending)
+    name = issuer(operation.model.seals, type_.name, "versions", entity.key, descending)
     window_ = window(arguments, operation.limits, name, source)
     if not wants_page:
         return Connection(name, [], None, count)

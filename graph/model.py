@@ -12,6 +12,7 @@ from graph.packing import Blob
 from graph.periods import Period
 from graph.rules import Rule
 from graph.scalars import AttributeValue, Scalar
+from graph.seals import UNSIGNED, Seals
 
 
 class Projection(Enum):
@@ -396,6 +397,8 @@ class Model:
     """For each node type: the references of other items that may lead to it."""
     cache_hints: Mapping[tuple[str, str | None], CacheHint] = field(default_factory=dict)
     """By the name of a type and of a field of it (None: the type itself): how long it may be kept, and by whom."""
+    seals: Seals = UNSIGNED
+    """What signs the ids and cursors that are made by it: the server adds its keys to what the file says."""
 
     @property
     def has_rules(self) -> bool:

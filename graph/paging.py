@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from graph.cursor import Position, read_cursor
+from graph.cursor import Issuer, Position, read_cursor
 from graph.errors import BudgetExceeded, PageError
 from graph.loaders import Limits
 from graph.sources import Entry, Reading, Source
@@ -53,7 +53,7 @@ class Page:
     """The page is the whole connection, so that its length is the total count."""
 
 
-def window(arguments: PageArguments, limits: Limits, connection: str, source: Source) -> Window:
+def window(arguments: PageArguments, limits: Limits, connection: Issuer, source: Source) -> Window:
     """Check the paging arguments.
 
     Raises: PageError when they contradict each other, are negative or too large; CursorError.
@@ -77,7 +77,7 @@ def window(arguments: PageArguments, limits: Limits, connection: str, source: So
     return Window(size, last is not None, after, before)
 
 
-def _position(cursor: str | None, argument: str, connection: str, source: Source) -> Position | None:
+def _position(cursor: str | None, argument: str, connection: Issuer, source: Source) -> Position | None:
     if cursor is None:
         return None
     position = read_cursor(cursor, connection, argument)

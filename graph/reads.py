@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graph.collection import Companion, accompany_nodes
-from graph.cursor import Position, fingerprint, write_cursor
+from graph.cursor import Issuer, Position, issuer, write_cursor
 from graph.entity import Entity
 from graph.errors import BudgetExceeded, GraphError
 from graph.filters import NO_FILTER, Filter
@@ -50,7 +50,7 @@ class Asked:
 class Edge:
     """One edge of a connection: where it lies, the item read, and the node it leads to (None when it dangles)."""
 
-    connection: str
+    connection: Issuer
     position: Position
     item: Entity
     node: Entity | None
@@ -65,7 +65,7 @@ class Edge:
 class Connection:
     """The answer to a connection field."""
 
-    name: str
+    name: Issuer
     edges: list[Edge]
     page: Page | None
     total_count: int | GraphError | None
@@ -109,23 +109,24 @@ async def connection(
 
 async def _begin(
     operation: Operation, pattern: Relationship | Find, parent: Entity | None, asked: Asked
-) -> tuple[Source, str]:
+) -> tuple[Source, Issuer]:
     """Make the list, and name it."""
     if isinstance(pattern, Find):
         source = find_list(operation, pattern, asked.where, in_all=asked.in_all)
-        return source, _name(("Query", pattern.name), asked)
+        return source, _name(operation.model, ("Query", pattern.name), asked)
     assert parent is not None
     node = await knowing(operation, pattern, parent)
     return relationship_list(operation, pattern, node, asked.where), connection_name(pattern, node, asked)
 
 
-def connection_name(pattern: Relationship, node: Entity, asked: Asked) -> str:
+def connection_name(pattern: Relationship, node: Entity, asked: Asked) -> Issuer:
     """Name the list behind a relationship of a node of which enough is known."""
-    return _name((pattern.source, pattern.name, *(node.at(path) for path in pattern.needs)), asked)
+    identity = (pattern.source, pattern.name, *(node.at(path) for path in pattern.needs))
+    return _name(node.model, identity, asked)
 
 
-def _name(identity: tuple[object, ...], asked: Asked) -> str:
-    return fingerprint(*identity, asked.where, asked.descending, asked.in_all)
+def _name(model: Model, identity: tuple[object, ...], asked: Asked) -> Issuer:
+    return issuer(model.seals, *identity, asked.where, asked.descending, asked.in_all)
 
 
 async def load_edges(

@@ -110,6 +110,8 @@ class Documents:
         rules: Collection[type[ASTValidationRule]],
         limits: DocumentLimits,
         persisted: PersistedDocuments,
+        *,
+        hide_suggestions: bool = False,
     ) -> None:
         self._schema = schema
         self._copies_shown = CopiesShown(schema)
@@ -117,6 +119,7 @@ class Documents:
         self._persisted = persisted
         self._rules = rules
         self._limits = limits
+        self._hides = hide_suggestions
         self._documents: OrderedDict[str, DocumentNode | list[GraphQLError]] = OrderedDict()
         self._prepared: dict[str, dict[str | None, Prepared]] = {}
 
@@ -185,7 +188,7 @@ class Documents:
             return errors or self._validate(document, self._rules) or document
 
     def _validate(self, document: DocumentNode, rules: Collection[type[ASTValidationRule]]) -> list[GraphQLError]:
-        errors = validate(self._schema, document, rules, max_errors=ERRORS_TOLD)
+        errors = validate(self._schema, document, rules, max_errors=ERRORS_TOLD, hide_suggestions=self._hides)
         for error in errors:
             # A literal that Python will not read, like an integer of 5,000 digits, is the document's fault.
             error.original_error = None

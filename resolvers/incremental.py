@@ -17,6 +17,7 @@ from graphql.execution.types import (
 )
 
 from graph.loaders import Operation
+from resolvers.discretion import Discretion, Teller
 from resolvers.documents import Prepared
 from resolvers.operation import Request, Response
 from resolvers.responses import add_extensions, format_error, respond, tell_failures, tell_skipped
@@ -24,7 +25,14 @@ from resolvers.stale import Stale
 
 
 async def execute(
-    schema: GraphQLSchema, prepared: Prepared, request: Request, operation: Operation, stale: Stale | None
+    schema: GraphQLSchema,
+    prepared: Prepared,
+    request: Request,
+    operation: Operation,
+    stale: Stale | None,
+    discretion: Discretion | None,
+    *,
+    hide_suggestions: bool,
 ) -> Response:
     """Execute an operation as far as its first payload; the operation is closed behind its last one.
 
@@ -41,15 +49,17 @@ async def execute(
             # Else the items of a stream would be read one after the other, each by requests of its own. What a
             # mutation defers waits until all of its fields have written.
             enable_early_execution=prepared.definition.operation is OperationType.QUERY,
+            hide_suggestions=hide_suggestions,
         )
         if inspect.isawaitable(result):
             result = await result
         if isinstance(result, ExperimentalIncrementalExecutionResults):
             is_begun = True
-            rest = Rest(result.subsequent_results, operation, stale, cost=request.cost)
-            return Response(_initial(result.initial_result, operation), "executed", rest)
+            teller = Teller(discretion)
+            rest = Rest(result.subsequent_results, operation, stale, teller, cost=request.cost)
+            return Response(_initial(result.initial_result, operation, teller), "executed", rest)
         assert isinstance(result, ExecutionResult)
-        return respond(result, operation, stale, cost=request.cost)
+        return respond(result, operation, stale, discretion, cost=request.cost)
     finally:
         if not is_begun:
             await operation.close()
@@ -66,12 +76,14 @@ class Rest:
         payloads: AsyncGenerator[SubsequentIncrementalExecutionResult, None],
         operation: Operation,
         stale: Stale | None,
+        teller: Teller,
         *,
         cost: bool,
     ) -> None:
         self._payloads = payloads
         self._operation = operation
         self._stale = stale
+        self._teller = teller
         self._cost = cost
         self._is_begun = False
 
@@ -85,7 +97,7 @@ class Rest:
         except BaseException:
             await self.aclose()
             raise
-        body = _subsequent(payload, self._operation)
+        body = _subsequent(payload, self._operation, self._teller)
         if not payload.has_next:
             tell_skipped(self._operation)
             add_extensions(body, self._operation, self._stale, cost=self._cost)
@@ -104,19 +116,19 @@ class Rest:
             await self._operation.close()
 
 
-def _initial(result: InitialIncrementalExecutionResult, operation: Operation) -> dict[str, Any]:
+def _initial(result: InitialIncrementalExecutionResult, operation: Operation, teller: Teller) -> dict[str, Any]:
     body: dict[str, Any] = {**result.formatted}
     if result.errors:
-        body["errors"] = [format_error(error, refused=False) for error in result.errors]
+        body["errors"] = [format_error(error, teller, refused=False) for error in result.errors]
         tell_failures(body["errors"], operation)
     return body
 
 
-def _subsequent(payload: SubsequentIncrementalExecutionResult, operation: Operation) -> dict[str, Any]:
+def _subsequent(payload: SubsequentIncrementalExecutionResult, operation: Operation, teller: Teller) -> dict[str, Any]:
     body: dict[str, Any] = {**payload.formatted}
     for name, parts in (("incremental", payload.incremental), ("completed", payload.completed)):
         for part, written in zip(parts or (), body.get(name, ()), strict=True):
             if part.errors:
-                written["errors"] = [format_error(error, refused=False) for error in part.errors]
+                written["errors"] = [format_error(error, teller, refused=False) for error in part.errors]
                 tell_failures(written["errors"], operation)
     return body

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
@@ -21,6 +19,7 @@ from graph.model import ItemType, Model, Relationship
 from graph.records import contents
 from graph.rows import Rows
 from graph.scalars import number_text
+from graph.seals import Seal
 from resolvers.selection import Selection
 
 
@@ -44,7 +43,7 @@ def write_id(entity: Entity) -> str:
     assert key is not None, "the selection has made sure that the key is known"
     values = [value for _, value in key[1]]
     parts = [entity.type.name, *map(_write, values if len(set(values)) > 1 else values[:1])]
-    return _encoded(parts)
+    return entity.model.seals.id.write(orjson.dumps(parts))
 
 
 def write_ids(rows: Rows) -> list[str]:
@@ -53,23 +52,16 @@ def write_ids(rows: Rows) -> list[str]:
     if layout is None or layout.mirror or not all(rows.wires):
         return [write_id(rows.entity(number)) for number in range(len(rows))]
     names = rows.model.tables[layout.table].key_attributes
-    name = rows.type.name
+    name, seal = rows.type.name, rows.model.seals.id
     try:
         if layout.self_keyed:
             key = names[0]
-            return [_encoded([name, text]) for text in contents(key)(rows.wires)]
+            return seal.write_all([orjson.dumps([name, text]) for text in contents(key)(rows.wires)])
         columns = [contents(key)(rows.wires) for key in names]
         texts = [list(dict.fromkeys(key_texts)) for key_texts in zip(*columns, strict=True)]
     except KeyError:
         return [write_id(rows.entity(number)) for number in range(len(rows))]
-    return [_encoded([name, *key_texts]) for key_texts in texts]
-
-
-def _encoded(parts: list[str]) -> str:
-    return binascii.b2a_base64(orjson.dumps(parts), newline=False).translate(_URL_SAFE, b"=").decode()
-
-
-_URL_SAFE = bytes.maketrans(b"+/", b"-_")
+    return seal.write_all([orjson.dumps([name, *key_texts]) for key_texts in texts])
 
 
 def _write(value: KeyValue) -> str:
@@ -81,7 +73,7 @@ def read_id(model: Model, text: str) -> Entity:
 
     Raises: IdError when the id is damaged, or names a type or key that the model does not have.
     """
-    parts = _decode(text)
+    parts = _decode(text, model.seals.id)
     if not parts or not all(isinstance(part, str) for part in parts):
         raise _refused(text, "it is not one")
     item = model.items.get(parts[0])
@@ -114,15 +106,14 @@ def _number(value: str) -> KeyValue:
         return value
 
 
-def _decode(text: str) -> list[Any] | None:
+def _decode(text: str, seal: Seal) -> list[Any] | None:
     try:
-        raw = base64.b64decode((text + "=" * (-len(text) % 4)).encode("ascii"), altchars=b"-_", validate=True)
-        parts = orjson.loads(raw)
-    except (binascii.Error, ValueError):
+        content = seal.read(text)
+        parts = orjson.loads(content)
+    except ValueError:
         return None
     # One object, one id: normalised caches would keep a second spelling of it as another object.
-    canonical = isinstance(parts, list) and base64.urlsafe_b64encode(orjson.dumps(parts)).decode().rstrip("=") == text
-    return parts if canonical else None
+    return parts if isinstance(parts, list) and orjson.dumps(parts) == content else None
 
 
 def _refused(text: str, reason: str) -> IdError:

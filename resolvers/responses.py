@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ from graphql import ExecutionResult, GraphQLError
 
 from graph.errors import GraphError, ItemError
 from graph.loaders import Operation
+from resolvers.discretion import Discretion, Teller
 from resolvers.operation import CachePolicy, Response
 from resolvers.stale import Stale
 
@@ -39,15 +39,17 @@ ERROR_CODES: Mapping[str, str] = {
 log = logging.getLogger(__name__)
 
 
-def refuse(errors: list[GraphQLError]) -> Response:
+def refuse(errors: list[GraphQLError], discretion: Discretion | None) -> Response:
     """Answer for what could not be executed."""
-    return Response({"errors": [format_error(error, refused=True) for error in errors]}, "refused")
+    teller = Teller(discretion)
+    return Response({"errors": [format_error(error, teller, refused=True) for error in errors]}, "refused")
 
 
 def respond(
     result: ExecutionResult,
     operation: Operation,
     stale: Stale | None,
+    discretion: Discretion | None,
     *,
     cost: bool,
     cache: CachePolicy | None = None,
@@ -57,7 +59,8 @@ def respond(
     refused = result.data is None and all(error.path is None for error in result.errors or [])
     body: dict[str, Any] = {} if refused else {"data": result.data}
     if result.errors:
-        body["errors"] = [format_error(error, refused=refused) for error in result.errors]
+        teller = Teller(discretion)
+        body["errors"] = [format_error(error, teller, refused=refused) for error in result.errors]
         tell_failures(body["errors"], operation)
     add_extensions(body, operation, None if refused else stale, cost=cost)
     tell_skipped(operation)
@@ -89,8 +92,8 @@ def tell_skipped(operation: Operation) -> None:
         log.warning("items that fit no type were skipped: %s", dict(operation.meter.skipped))
 
 
-def format_error(error: GraphQLError, *, refused: bool) -> Mapping[str, Any]:
-    """Format an error for the client; one that is not ours is logged whole and shown as a number."""
+def format_error(error: GraphQLError, teller: Teller, *, refused: bool) -> Mapping[str, Any]:
+    """Format an error for the client, with its code; what it is not to know it finds an id for."""
     original = error.original_error
     if isinstance(original, TypeError) and str(original).startswith(NULL_REFUSED):
         field = str(original).removeprefix(NULL_REFUSED).rstrip(".")
@@ -100,19 +103,13 @@ def format_error(error: GraphQLError, *, refused: bool) -> Mapping[str, Any]:
         )
         error = GraphQLError(str(original), error.nodes, path=error.path, original_error=original)
     if isinstance(original, ValueError) and str(original).startswith(COUNT_REFUSED):
-        message = "expected initialCount of @stream to be 0 or more, got less: leave it out, or send another"
-        error = GraphQLError(message, error.nodes, path=error.path, extensions={"code": "BAD_USER_INPUT"})
+        told = "expected initialCount of @stream to be 0 or more, got less: leave it out, or send another"
+        error = GraphQLError(told, error.nodes, path=error.path, extensions={"code": "BAD_USER_INPUT"})
         original = None
-    if original is None or isinstance(original, (GraphError, GraphQLError)):
+    message = None if isinstance(original, GraphQLError | None) else teller.withheld(original, error.path)
+    if message is None:
         code = "BAD_USER_INPUT" if refused or error.path is None else "BAD_VALUE"
         error.extensions = {"code": code} | (error.extensions or {})
         return error.formatted
-    number = uuid.uuid4().hex[:12]
-    log.error("unexpected error %s at %s", number, error.path, exc_info=original)
-    masked = GraphQLError(
-        f"unexpected error; its id in the log is {number}",
-        error.nodes,
-        path=error.path,
-        extensions={"code": "INTERNAL"},
-    )
-    return masked.formatted
+    extensions = original.extensions if isinstance(original, GraphError) else {"code": "INTERNAL"}
+    return GraphQLError(message, error.nodes, path=error.path, extensions=extensions).formatted

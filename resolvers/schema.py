@@ -29,6 +29,7 @@ from graph.requests import DescribeTable
 from graph.streams.hub import Hub
 from graph.streams.readset import ReadSet
 from resolvers import incremental
+from resolvers.discretion import Discretion
 from resolvers.documents import Documents, Prepared
 from resolvers.events import Root, follow
 from resolvers.limits import DocumentLimits
@@ -93,10 +94,12 @@ class Api:
         limits: DocumentLimits = LIMITS,
         hide_forbidden: bool = False,
         persistence: Persistence = PERSISTENCE,
+        discreet: bool = False,
     ) -> None:
         """Take the graph, the hub of its changes, and what tells before when all was written that its copies show.
 
-        `hide_forbidden`: what a caller may never ask for is for them not in the schema.
+        `hide_forbidden`: what a caller may never ask for is for them not in the schema. A `discreet` one tells clients
+        nothing of the store, as in production.
         """
         self._graph = graph
         self._hub = hub
@@ -110,11 +113,14 @@ class Api:
         rules = (*specified_rules, LiveInOnePiece)
         if not introspection:
             rules = (*rules, NoSchemaIntrospectionCustomRule)
+        # A suggestion tells of the schema what introspection would.
+        self._hides = not introspection
+        self._discretion = Discretion(graph.model, self._schema) if discreet else None
         persisted = PersistedDocuments(persistence)
         self._views = Views(
             self._schema,
             graph.model,
-            lambda schema: Documents(schema, graph.model, rules, limits, persisted),
+            lambda schema: Documents(schema, graph.model, rules, limits, persisted, hide_suggestions=not introspection),
             are_hiding=hide_forbidden,
         )
 
@@ -156,7 +162,7 @@ class Api:
         """
         view, prepared = self._prepare(request)
         if isinstance(prepared, list):
-            return refuse(prepared)
+            return refuse(prepared, self._discretion)
         if (observing := observer.get()) is not None:
             observing.asked(prepared.kind, prepared.name, prepared.text)
         kind = prepared.definition.operation
@@ -167,7 +173,7 @@ class Api:
                 prepared.definition,
                 extensions={"code": "SUBSCRIPTION_TRANSPORT"},
             )
-            return refuse([error])
+            return refuse([error], self._discretion)
         if kind is not OperationType.QUERY and not request.mutations_allowed:
             error = GraphQLError(
                 f"a {kind.value} was sent by GET, which only reads: send it by POST",
@@ -185,14 +191,16 @@ class Api:
         operation.idempotency_key = request.idempotency_key
         stale = self._stale(prepared)
         if request.incremental and prepared.is_incremental and not is_transaction(prepared.definition):
-            return await incremental.execute(self._schema, prepared, request, operation, stale)
+            return await incremental.execute(
+                self._schema, prepared, request, operation, stale, self._discretion, hide_suggestions=self._hides
+            )
         try:
             if view.schema is not self._schema and isinstance(
                 refused := self._variables(prepared, request, view.schema), list
             ):
-                return refuse(refused)
+                return refuse(refused, self._discretion)
             result = await self._run(view, prepared, request, operation)
-            return respond(result, operation, stale, cost=request.cost, cache=prepared.cache)
+            return respond(result, operation, stale, self._discretion, cost=request.cost, cache=prepared.cache)
         finally:
             await operation.close()
 
@@ -205,13 +213,13 @@ class Api:
             observing.asked(prepared.kind, prepared.name, prepared.text)
         variables = self._variables(prepared, request)
         if isinstance(variables, list):
-            return refuse(variables)
+            return refuse(variables, self._discretion)
         if prepared.definition.operation is OperationType.QUERY:
             return await self._open_live(prepared, request, variables)
         try:
             root = Root(self.model, self._schema, prepared, variables)
         except GraphQLError as error:
-            return refuse([error])
+            return refuse([error], self._discretion)
 
         def begin() -> Operation:
             # Read consistently: an event must not be older than the write that it tells of.
@@ -228,10 +236,10 @@ class Api:
                 result = ExecutionResult(None, [told])
             else:
                 result = await self._executed(prepared, request, operation, told)
-            return respond(result, operation, stale, cost=request.cost).body
+            return respond(result, operation, stale, self._discretion, cost=request.cost).body
 
         found = await follow(self._hub, root, begin, execute)
-        return refuse([found]) if isinstance(found, GraphQLError) else found
+        return refuse([found], self._discretion) if isinstance(found, GraphQLError) else found
 
     def _prepare(self, request: Request) -> tuple[View, Prepared | list[GraphQLError]]:
         """Prepare a document as its caller may ask for it."""
@@ -250,7 +258,7 @@ class Api:
                 return await self.execute(request)
             return await self._live.open(partial(self.execute, request), throttle_secs)
         except GraphQLError as error:
-            return refuse([error])
+            return refuse([error], self._discretion)
 
     async def _run(self, view: View, prepared: Prepared, request: Request, operation: Operation) -> ExecutionResult:
         if self._has_plans and prepared.is_plain:
@@ -280,6 +288,7 @@ class Api:
             operation_name=request.operation_name,
             # Either takes @defer and @stream as if they were not there.
             executor_class=TransactionExecutor if is_transaction(prepared.definition) else GraphQLExecutor,
+            hide_suggestions=self._hides,
         )
         result = await result if inspect.isawaitable(result) else result
         assert isinstance(result, ExecutionResult), "neither executor makes several payloads"
@@ -294,7 +303,8 @@ class Api:
         defined = prepared.definition.variable_definitions
         if not defined:
             return NO_VARIABLES
-        return get_variable_values(schema or self._schema, defined, dict(request.variables or {}))
+        values = dict(request.variables or {})
+        return get_variable_values(schema or self._schema, defined, values, hide_suggestions=self._hides)
 
 
 def _placed(error: GraphQLError) -> str:

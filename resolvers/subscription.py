@@ -10,7 +10,7 @@ import strawberry
 from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.field import StrawberryField
 
-from graph.cursor import fingerprint
+from graph.cursor import Issuer, issuer
 from graph.entity import Entity
 from graph.errors import IdError
 from graph.loaders import Operation
@@ -49,10 +49,10 @@ class SubscriptionField(ResolverField):
 
     follow: Follow
 
-    def name_of(self, model: Model, arguments: Mapping[str, Any]) -> str:
+    def name_of(self, model: Model, arguments: Mapping[str, Any]) -> Issuer:
         """Name what is followed, so that no cursor of anything else is taken for one of it."""
         asked = (arguments.get("id"), arguments.get("where"))
-        return fingerprint("Subscription", self.graphql_name, *sorted(model.tables), *asked)
+        return issuer(model.seals, "Subscription", self.graphql_name, *sorted(model.tables), *asked)
 
 
 class SubscriptionBuilder:

@@ -33,6 +33,7 @@ def api_of(
         persistence=Persistence(
             {document.id: document.text for document in trusted}, settings.only_trusted, settings.max_persisted_bytes
         ),
+        discreet=settings.production,
         hub=following.hub if following else None,
         watermark=following.watermark if following else None,
     )

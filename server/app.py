@@ -22,6 +22,7 @@ from graph.errors import GraphError
 from server import view
 from server.endpoint import Api, GraphQLEndpoint, break_off, deliver
 from server.following import Following
+from server.gate import Gate
 from server.identity.configured import authenticator_of
 from server.logs import Exchange, enter, leave, request_id
 from server.negotiation import JSON
@@ -63,10 +64,10 @@ def build_app(
     ]
     if settings.graphiql and ide_dist.is_dir():
         routes.append(Mount(IDE, IdeFiles(directory=ide_dist)))
-    streams, authenticator = Streams(), authenticator_of(settings)
-    sockets = WebSocketEndpoint(api, settings, streams, authenticator)
-    endpoint = GraphQLEndpoint(api, settings, page, streams, authenticator)
-    app = Application(endpoint, sockets, streams, routes, telemetry)
+    streams, authenticator, gate = Streams(), authenticator_of(settings), Gate(settings)
+    endpoint = GraphQLEndpoint(api, settings, page, streams, authenticator, gate)
+    sockets = WebSocketEndpoint(api, settings, streams, authenticator, gate)
+    app = Application(endpoint, sockets, streams, gate, routes, telemetry)
     app.state.api = api
     app.state.authenticator = authenticator
     app.state.following = following
@@ -84,6 +85,7 @@ class Application(Starlette):
         endpoint: GraphQLEndpoint,
         sockets: WebSocketEndpoint,
         streams: Streams,
+        gate: Gate,
         routes: Sequence[BaseRoute],
         telemetry: Telemetry | None,
     ) -> None:
@@ -93,6 +95,7 @@ class Application(Starlette):
         self._streams = streams
         self._exchange = Exchange if telemetry is None else telemetry.exchange
         self.state.telemetry = telemetry
+        self.gate = gate
         self.state.shutting_down = False
 
     def build_middleware_stack(self) -> ASGIApp:
@@ -109,6 +112,7 @@ class Application(Starlette):
             await super().__call__(scope, receive, send)
             return
         exchange = self._exchange(_headers(scope["headers"]))
+        self.gate.add_headers(exchange, scope)
         token = enter(exchange)
         try:
             if is_socket:
@@ -167,15 +171,15 @@ def _headers(raw: Iterable[tuple[bytes, bytes]]) -> Mapping[bytes, bytes]:
 
 
 def _telling(exchange: Exchange, send: Send) -> Send:
-    """Send with the request's id, and keep the status for the log."""
+    """Send with the headers that every answer has, and keep the status for the log."""
 
-    async def send_with_id(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             exchange.status = message["status"]
-            message["headers"] = [*message.get("headers", ()), (b"x-request-id", exchange.id.encode())]
+            message["headers"] = [*message.get("headers", ()), *exchange.answer_headers]
         await send(message)
 
-    return send_with_id
+    return send_with_headers
 
 
 # The routes
@@ -196,7 +200,7 @@ async def _readyz(request: HttpRequest) -> HttpResponse:
         try:
             await state.api.ready()
         except GraphError as error:
-            reason = str(error)
+            reason = request.app.gate.message(error)
         except Exception:
             logger.exception("unexpected error in the readiness check")
             reason = f"Unexpected error; id {request_id()}"
@@ -210,7 +214,9 @@ async def _streamz(request: HttpRequest) -> HttpResponse:
     following: Following | None = request.app.state.following
     if following is None:
         return _state(404, status="unavailable", reason="This server follows no streams.")
-    return _state(200, **following.figures())
+    figures = following.figures()
+    # The log has it whole.
+    return _state(200, **figures | {"problem": figures["problem"] and request.app.gate.withheld(figures["problem"])})
 
 
 def _state(code: int, **fields: object) -> HttpResponse:

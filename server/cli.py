@@ -22,7 +22,7 @@ Run = Callable[[argparse.Namespace, Settings], int]
 
 FAILED = 1
 MISUSED = 2
-DECLARED_HERE = ("serve", "demo", "schema", "check", "explain", "shards")
+DECLARED_HERE = ("serve", "demo", "schema", "check", "explain", "shards", "secret")
 """The commands whose options are declared in this file; those of the others stand beside what runs them."""
 
 
@@ -90,6 +90,7 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
     if arguments[:1] not in [[name] for name in DECLARED_HERE]:
         _add_others(commands)
     _add_shards(commands)
+    _add_secret(commands)
     return parser
 
 
@@ -148,6 +149,11 @@ def _add_shards(commands: Any) -> None:
     )
 
 
+def _add_secret(commands: Any) -> None:
+    secret = commands.add_parser("secret", help="print a new key for --signing-keys")
+    secret.set_defaults(run=_later("server.keys", "print_key"))
+
+
 def _command(
     commands: Any, name: str, run: Run, text: str, *, settings: bool = False, some: tuple[str, ...] = ("schema",)
 ) -> argparse.ArgumentParser:
@@ -158,5 +164,7 @@ def _command(
         if settings or setting.name in some:
             default = "" if setting.default is None else f" (default: {setting.default})"
             help_ = f"{setting.doc}{default} [{setting.variable}]".replace("%", "%%")
-            command.add_argument(setting.flag, dest=setting.name, metavar="VALUE", help=help_)
+            # A flag alone is as good as true.
+            alone: dict[str, Any] = {"nargs": "?", "const": "true"} if isinstance(setting.default, bool) else {}
+            command.add_argument(setting.flag, dest=setting.name, metavar="VALUE", help=help_, **alone)
     return command

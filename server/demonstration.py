@@ -19,6 +19,7 @@ from graph.model import Model
 from resolvers.examples import example_queries
 from server.demo import prepare
 from server.engine import Engine, EngineFailed, EngineMissing
+from server.production import check_production
 from server.serving import Tabs, run, unused
 from server.settings import Settings
 from server.tables import LOCAL_REGION, graph_of, model_of
@@ -34,6 +35,7 @@ POLL_MS = 50
 
 def serve_demo(options: argparse.Namespace, settings: Settings) -> int:
     """Serve a model with its demo data until a signal comes, and give the exit code of the process."""
+    check_production(settings)
     model = model_of(settings)
     settings = replace(settings, blobs=settings.blobs or BLOBS)
     with _search_place(options.db, settings) as search:

@@ -18,6 +18,7 @@ from resolvers.operation import Events, Request, Response
 from server import multipart, sse, view
 from server.caching import cached
 from server.compression import LEAST_BYTES, accepts_gzip, compressed
+from server.gate import Gate
 from server.identity.authenticator import Authenticator
 from server.identity.expiry import until_expiry
 from server.identity.refusals import Unauthenticated
@@ -48,10 +49,17 @@ class GraphQLEndpoint:
     """Answers the requests to one API; a browser may get `page` instead."""
 
     def __init__(
-        self, api: Api, settings: Settings, page: Answer | None, streams: Streams, authenticator: Authenticator
+        self,
+        api: Api,
+        settings: Settings,
+        page: Answer | None,
+        streams: Streams,
+        authenticator: Authenticator,
+        gate: Gate,
     ) -> None:
         self._api = api
         self._authenticator = authenticator
+        self._gate = gate
         self._streams = streams
         self._page = page
         self._watch = Watch()
@@ -63,7 +71,7 @@ class GraphQLEndpoint:
         """Answer one HTTP request; ASGI, but for the exchange that tells the log of it."""
         head = Head(scope["method"], exchange.headers, scope["query_string"])
         try:
-            answer = await self._answer(head, exchange, scope, receive, send)
+            answer = self._gate.preflight(head) or await self._answer(head, exchange, scope, receive, send)
         except Refusal as refusal:
             exchange.codes.append(refusal.code)
             answer = refusal.answer(view.json_type(head))
@@ -83,6 +91,8 @@ class GraphQLEndpoint:
         form = wanted(head.headers.get(b"accept", b""), self._page is not None and head.method == "GET")
         if form.media_type == HTML and self._page is not None:
             return self._page
+        if head.method == "GET":
+            self._gate.origins.check_get(head)
         if form.media_type is None and not form.incremental and not form.events:
             raise view.not_acceptable(head.text(b"accept"))
         identity = await self._authenticator.identify(exchange.headers, scope)
@@ -92,6 +102,7 @@ class GraphQLEndpoint:
         if identity is not ANONYMOUS:
             request = request._replace(identity=identity)
         exchange.operation = request.operation_name
+        exchange.answer_headers += self._gate.count(request.identity, exchange, scope)
         run = self._api.open(request) if form.events else self._api.execute(request)
         response = await self._watch.unless_client_goes(run, receive)
         if not isinstance(response, Response):
@@ -119,7 +130,7 @@ class GraphQLEndpoint:
             async with until_expiry(identity):
                 await self._streams.until_shutdown(_follow(events, exchange, send))
         except GraphError as error:
-            last = sse.last_event(view.error_body(error))
+            last = sse.last_event(self._gate.error_body(error))
         except Unauthenticated as expired:
             if exchange.status is None:
                 raise
@@ -152,9 +163,9 @@ async def _read_body(receive: Receive, limit_bytes: int) -> bytes:
 async def deliver(answer: Answer, exchange: Exchange, send: Send) -> None:
     """Send a whole answer."""
     exchange.status = answer.status
-    headers = [*answer.headers, (b"x-request-id", exchange.id.encode())]
-    # With 304 it would have to be that of the body which is not sent. Source: RFC 9110, 8.6.
-    if answer.status != 304:
+    headers = [*answer.headers, *exchange.answer_headers]
+    # None has a body; with 304 it would have to be that of the body which is not sent. Source: RFC 9110, 8.6.
+    if answer.status not in (204, 304):
         headers.append((b"content-length", b"%d" % len(answer.body)))
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body})
@@ -176,7 +187,7 @@ async def break_off(refusal: Refusal, exchange: Exchange, send: Send) -> None:
 
 async def _follow(events: Events, exchange: Exchange, send: Send) -> None:
     async with aclosing(events):
-        headers = [*sse.HEADERS, (b"x-request-id", exchange.id.encode())]
+        headers = [*sse.HEADERS, *exchange.answer_headers]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         exchange.status, exchange.last_words = 200, sse.last_event
         exchange.goes_on()
@@ -216,7 +227,7 @@ async def _send_parts(response: Response, exchange: Exchange, send: Send) -> Non
     async with AsyncExitStack() as stack:
         if response.rest is not None:
             await stack.enter_async_context(aclosing(cast("Any", response.rest)))
-        headers = [*multipart.HEADERS, (b"x-request-id", exchange.id.encode())]
+        headers = [*multipart.HEADERS, *exchange.answer_headers]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         first = {**response.body, "hasNext": response.rest is not None}
         await _send_bytes(multipart.BEGINNING + multipart.part(first), send)

@@ -24,6 +24,7 @@ from server.api import api_of
 from server.app import build_app
 from server.container import Container, open_container
 from server.negotiation import GRAPHQL_RESPONSE, MULTIPART
+from server.production import check_production
 
 logger = logging.getLogger(__name__)
 
@@ -86,6 +87,7 @@ def _fronted(app: ASGIApp) -> ASGI:
 @cache
 def _made() -> tuple[Container, Mangum]:
     container = open_container(DEFAULTS)
+    check_production(container.settings)
     # Whoever waits for a container to start is not to wait for documents that nobody asks for.
     api = AnswersOnce(api_of(container.graph, container.settings, checks_documents=False))
     app = build_app(api, container.settings)

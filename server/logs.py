@@ -41,6 +41,7 @@ class Exchange:
         "_items_read",
         "_requests",
         "_retries",
+        "answer_headers",
         "codes",
         "events",
         "headers",
@@ -58,6 +59,8 @@ class Exchange:
     def __init__(self, headers: Mapping[bytes, bytes]) -> None:
         self.headers = headers
         self.id = _incoming_id(headers.get(b"x-request-id")) or f"{getrandbits(64):016x}"
+        self.answer_headers: tuple[tuple[bytes, bytes], ...] = ((b"x-request-id", self.id.encode()),)
+        """What its answer has besides its own headers."""
         self.started = perf_counter()
         self.status: int | str | None = None
         """The status sent; None before. Of a WebSocket its close code, of an operation on one how it ended."""

@@ -12,14 +12,13 @@ from typing import Any, Final
 import orjson
 
 from server.negotiation import JSON
-from server.view import NO_SNIFFING, Header
+from server.view import Header
 
 # No JSON text holds a line of dashes.
 HEADERS: Final[tuple[Header, ...]] = (
     (b"content-type", b'multipart/mixed; boundary="-"'),
     (b"vary", b"Accept, Accept-Encoding"),
     (b"cache-control", b"no-cache"),
-    NO_SNIFFING,
     # For nginx, which would hold the parts back until it has a page of them.
     (b"x-accel-buffering", b"no"),
 )

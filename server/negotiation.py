@@ -101,6 +101,13 @@ def is_json(content_type: bytes) -> bool:
     return name.strip().lower() == JSON and charset in _UTF8
 
 
+@lru_cache(maxsize=128)
+def is_simple(content_type: bytes) -> bool:
+    """Say whether browsers send a body of this type for any page, unasked. Source: Fetch, "CORS-safelisted"."""
+    return content_type.partition(b";")[0].strip().lower() in _SIMPLE
+
+
+_SIMPLE = (b"application/x-www-form-urlencoded", b"multipart/form-data", b"text/plain")
 _UTF8 = ("utf-8", "utf8")
 
 

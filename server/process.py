@@ -157,9 +157,9 @@ def _uvicorn_config(app: Application, settings: Settings) -> uvicorn.Config:
         ws_per_message_deflate=False,
         log_config=None,
         access_log=False,
+        server_header=False,
         # It would put what X-Forwarded-For says in the place of the socket's peer, whom we may trust more than that.
         proxy_headers=False,
-        server_header=False,
         # Without a limit one open stream keeps the process from ever ending.
         timeout_graceful_shutdown=settings.graceful_shutdown_secs,
     )

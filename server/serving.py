@@ -18,6 +18,7 @@ from server.api import api_of
 from server.app import build_app
 from server.following import Following
 from server.process import serve
+from server.production import check_production
 from server.settings import Settings
 from server.tables import compare, graph_of, model_of, region
 from server.transports import Way, open_transport
@@ -30,6 +31,7 @@ Tabs = list[dict[str, str]]
 
 def serve_table(_: argparse.Namespace, settings: Settings) -> int:
     """Serve the table until a signal comes, and give the exit code of the process."""
+    check_production(settings)
     model = model_of(settings)
     opened = partial(open_transport, settings, region(settings))
     transport = opened()
@@ -60,7 +62,8 @@ def run(model: Model, transport: Way, opened: Callable[..., Way], settings: Sett
     # A graph of its own: the slots of a client belong to one event loop, and that of the server begins only now.
     telemetry = _telemetry_of(settings)
     graph = graph_of(model, transport, settings, telemetry)
-    settings = replace(settings, title=settings.title or next(iter(model.tables)))
+    # In production no page tells the table's name either.
+    settings = replace(settings, title=settings.title or ("" if settings.production else next(iter(model.tables))))
     following = Following(model, transport, partial(opened, service="dynamodbstreams"), settings, telemetry)
     api = api_of(graph, settings, following)
     try:

@@ -12,10 +12,13 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from resolvers.limits import DocumentLimits
+from server.keys import read_keys
+from server.peers import read_networks
+from server.rates import read_rate
 
 PREFIX = "TABLEGRAPH_"
-READ_ELSEWHERE = ("TABLEGRAPH_ENGINE", "TABLEGRAPH_URL")
-"""Variables with our prefix that are no settings: the local engine's binary, and the server that the page tests."""
+READ_ELSEWHERE = ("TABLEGRAPH_ENGINE", "TABLEGRAPH_URL", "TABLEGRAPH_FRIEND")
+"""Variables with our prefix that are no settings: the local engine's binary, and what the tests of pages are told."""
 
 Reader = Callable[[str], Any]
 """Turns a setting's text into its value. Raises ValueError with the expectation as its message."""
@@ -96,6 +99,11 @@ def _broker(text: str) -> str:
     return text if is_url else "memory"
 
 
+def listed(text: str) -> list[str]:
+    """Split a setting that has commas between its values."""
+    return [each.strip() for each in text.split(",") if each.strip()]
+
+
 def _origins(text: str) -> str:
     for origin in text.split(","):
         scheme, separator, host = origin.strip().partition("://")
@@ -140,8 +148,24 @@ def _metrics_port(text: str) -> int:
     return port
 
 
-def _about(doc: str, read: Reader = _text) -> Mapping[str, Any]:
-    return {"doc": doc, "read": read}
+def _rate(text: str) -> str:
+    read_rate(text)
+    return text
+
+
+def _networks(text: str) -> str:
+    read_networks(text)
+    return text
+
+
+def _signing_keys(text: str) -> str:
+    read_keys(text)
+    return text
+
+
+def _about(doc: str, read: Reader = _text, *, in_production: Any = None, secret: bool = False) -> Mapping[str, Any]:
+    """Tell of a setting: what it is in production unless it is set, and whether no message may show it."""
+    return {"doc": doc, "read": read, "in_production": in_production, "secret": secret}
 
 
 def _of_a_document(limit: str) -> Any:
@@ -181,11 +205,31 @@ class Settings:
     workers: int = field(
         default=1, metadata=_about("Processes that serve the port; one that dies is replaced.", _whole(1, 256))
     )
+    production: bool = field(
+        default=False,
+        metadata=_about(
+            "Whether the server is open to others: safe defaults, no start without what that needs, and answers that "
+            "tell nothing of the table.",
+            _flag,
+        ),
+    )
     graphiql: bool = field(
-        default=True, metadata=_about("Whether a browser that opens /graphql gets the GraphiQL page.", _flag)
+        default=True,
+        metadata=_about("Whether a browser that opens /graphql gets the GraphiQL page.", _flag, in_production=False),
     )
     introspection: bool = field(
-        default=True, metadata=_about("Whether clients may read the schema by introspection.", _flag)
+        default=True,
+        metadata=_about("Whether clients may read the schema by introspection.", _flag, in_production=False),
+    )
+    signing_keys: str = field(
+        default="",
+        repr=False,
+        metadata=_about(
+            "Keys that sign cursors and ids, with commas between them, or @FILE with one on each line: the first "
+            "signs, all verify.",
+            _signing_keys,
+            secret=True,
+        ),
     )
     hide_forbidden: bool = field(
         default=False,
@@ -232,7 +276,12 @@ class Settings:
         metadata=_about("Headers by which a proxy says who asks, like subject=X-Auth-User,roles=X-Auth-Roles."),
     )
     trusted_proxies: str = field(
-        default="", metadata=_about("Addresses or networks (CIDR) of those proxies, with commas between them.")
+        default="",
+        metadata=_about(
+            "Addresses or networks (CIDR) of the proxies whose headers are believed, X-Forwarded-For and -Proto too, "
+            "with commas between them.",
+            _networks,
+        ),
     )
     aws_authorizer: bool = field(
         default=False,
@@ -279,12 +328,22 @@ class Settings:
         default=True,
         metadata=_about("Whether answers above 1 KiB are compressed (gzip) for clients that accept it.", _flag),
     )
-    socket_origins: str = field(
+    cors_origins: str = field(
         default="",
         metadata=_about(
-            "Origins of other sites whose pages may open WebSockets, such as https://app.example.com, with commas "
-            "between them; * is any.",
+            "Origins of other sites whose pages may use the API, such as https://app.example.com, with commas "
+            "between them; * is any, without cookies.",
             _origins,
+        ),
+    )
+    cors_credentials: bool = field(
+        default=False,
+        metadata=_about("Whether the pages of those sites may send cookies and the like along.", _flag),
+    )
+    rate_limit: str = field(
+        default="",
+        metadata=_about(
+            "Operations that one client may ask for in so many seconds, such as 600/60; 429 beyond. Empty: any.", _rate
         ),
     )
     max_socket_operations: int = field(
@@ -349,6 +408,7 @@ class Settings:
         metadata=_about(
             "When answers carry `extensions.cost`: header (the request has `Tablegraph-Cost: 1`), always or never.",
             _choice("header", "always", "never"),
+            in_production="never",
         ),
     )
     log_format: Literal["auto", "json", "text"] = field(
@@ -423,7 +483,13 @@ class Setting:
 
 def all_settings() -> tuple[Setting, ...]:
     """List the settings in the order of the class."""
-    return tuple(Setting(each.name, each.default, each.metadata["doc"]) for each in fields(Settings))
+    return tuple(Setting(each.name, each.default, _documentation(each)) for each in fields(Settings))
+
+
+def _documentation(one: Field[Any]) -> str:
+    in_production = one.metadata["in_production"]
+    doc: str = one.metadata["doc"]
+    return doc if in_production is None else f"{doc} With --production {str(in_production).lower()}, unless set."
 
 
 def load_settings(environ: Mapping[str, str], command_line: Mapping[str, Any] | None = None) -> Settings:
@@ -444,7 +510,10 @@ def load_settings(environ: Mapping[str, str], command_line: Mapping[str, Any] | 
         try:
             values[each.name] = each.metadata["read"](text)
         except ValueError as expected:
-            problems.append(f"{source}: expected {expected}, got {text!r}")
+            problems.append(f"{source}: expected {expected}" + ("" if each.metadata["secret"] else f", got {text!r}"))
+    if values.get("production"):
+        values = {each.name: each.metadata["in_production"] for each in fields(Settings)} | values
+        values = {name: value for name, value in values.items() if value is not None}
     settings = Settings(**values)
     if not problems and settings.default_page_size > settings.max_page_size:
         problems.append(_page_size_problem(settings))
@@ -453,6 +522,8 @@ def load_settings(environ: Mapping[str, str], command_line: Mapping[str, Any] | 
             f"{PREFIX}ONLY_TRUSTED: expected the documents that are trusted, got none: say where they are with "
             f"{PREFIX}TRUSTED_DOCUMENTS"
         )
+    if settings.cors_credentials and "*" in listed(settings.cors_origins):
+        problems.append(_credentials_problem())
     if problems:
         raise SettingsError("\n".join(problems))
     return settings
@@ -480,6 +551,13 @@ def _cure(name: str, known: list[str]) -> str:
     # Compared without the prefix: sharing it would make any two names look near.
     near = get_close_matches(name.removeprefix(PREFIX), [each.removeprefix(PREFIX) for each in known], n=1)
     return f"did you mean {PREFIX}{near[0]}?" if near else f"the known ones are {', '.join(known)}"
+
+
+def _credentials_problem() -> str:
+    return (
+        f"{PREFIX}CORS_CREDENTIALS: expected false where {PREFIX}CORS_ORIGINS has *, for any site could then act for "
+        "its visitors: name the sites"
+    )
 
 
 def _page_size_problem(settings: Settings) -> str:

@@ -12,14 +12,13 @@ from typing import Any, Final
 import orjson
 
 from server.negotiation import EVENT_STREAM
-from server.view import NO_SNIFFING, Answer, Header
+from server.view import Answer, Header
 
 HEADERS: Final[tuple[Header, ...]] = (
     (b"content-type", f"{EVENT_STREAM}; charset=utf-8".encode()),
     (b"vary", b"Accept, Accept-Encoding"),
     # Whoever compressed the stream on its way would hold events back until a block of them is full.
     (b"cache-control", b"no-cache, no-transform"),
-    NO_SNIFFING,
     # For nginx, which would hold them back until it has a page of them.
     (b"x-accel-buffering", b"no"),
 )

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graph.blobs import FolderStore, S3Store
@@ -14,9 +15,11 @@ from graph.errors import AccessRefused, StoreError, TableMissing
 from graph.loaders import Graph, Limits
 from graph.model import Model
 from graph.requests import DescribeTable
+from graph.seals import Seals
 from graph.search.places import open_index
 from graph.tables import differences
 from resolvers.sdl import compile_model
+from server.keys import read_keys
 from server.settings import Settings
 from server.transports import open_transport
 
@@ -28,7 +31,8 @@ LOCAL_REGION = "eu-central-1"
 
 def model_of(settings: Settings) -> Model:
     """Compile the model. Raises: ModelError, FileNotFoundError."""
-    return compile_model(settings.schema.read_text(), str(settings.schema), table=settings.table)
+    model = compile_model(settings.schema.read_text(), str(settings.schema), table=settings.table)
+    return replace(model, seals=Seals(read_keys(settings.signing_keys) if settings.signing_keys else ()))
 
 
 def graph_of(model: Model, transport: Transport, settings: Settings, telemetry: Telemetry | None = None) -> Graph:

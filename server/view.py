@@ -25,7 +25,6 @@ Header = tuple[bytes, bytes]
 
 IDEMPOTENCY_HEADER = b"idempotency-key"
 COST_HEADER = b"tablegraph-cost"
-NO_SNIFFING: Header = (b"x-content-type-options", b"nosniff")
 NO_STORE: Header = (b"cache-control", b"no-store")
 
 
@@ -44,7 +43,9 @@ REFUSAL_CODES: Mapping[str, str] = {
     "BATCH_NOT_SUPPORTED": "HTTP 400: an array of requests was sent.",
     "UNAUTHENTICATED": "HTTP 401: it is not certain who asks; `reason` says what is wrong with the credentials.",
     "IDENTITY_UNAVAILABLE": "HTTP 503: the keys that tokens are checked by cannot be had now; ask again.",
-    "ORIGIN_NOT_ALLOWED": "HTTP 403: a page of another site wants to open a WebSocket.",
+    "ORIGIN_NOT_ALLOWED": "HTTP 403: a page of another site wants to use the API, or to open a WebSocket.",
+    "CROSS_SITE_REQUEST": "HTTP 403: a browser sends a GET for a page of another site, and nobody was asked before.",
+    "RATE_LIMITED": "HTTP 429: the client asks more often than `limit` says; again after `retryAfterSecs`.",
     "TOO_MANY_OPERATIONS": "A WebSocket has as many operations under way as it may have.",
     "SHUTTING_DOWN": "HTTP 503: the server is about to end; ask again.",
 }
@@ -75,30 +76,31 @@ class Answer(NamedTuple):
 def headers_for(media_type: str) -> tuple[Header, ...]:
     """Give the headers of an answer whose form was negotiated."""
     kind = f"{media_type}; charset=utf-8".encode()
-    return ((b"content-type", kind), (b"vary", b"Accept, Accept-Encoding"), NO_SNIFFING)
+    return ((b"content-type", kind), (b"vary", b"Accept, Accept-Encoding"))
 
 
 class Refusal(Exception):
     """An HTTP request cannot become a GraphQL request; says what was expected, what came and what to do."""
 
-    def __init__(self, status: int, code: str, message: str, *headers: Header) -> None:
+    def __init__(self, status: int, code: str, message: str, *headers: Header, **extensions: object) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.headers = headers
+        self.extensions = {"code": code, **extensions}
 
     def body(self) -> dict[str, Any]:
         """Put the refusal into the form of a GraphQL error."""
-        return {"errors": [{"message": str(self), "extensions": {"code": self.code}}]}
+        return {"errors": [{"message": str(self), "extensions": self.extensions}]}
 
     def answer(self, media_type: str = JSON) -> Answer:
         """Answer with the refusal."""
         return Answer(self.status, orjson.dumps(self.body()), (*headers_for(media_type), NO_STORE, *self.headers))
 
 
-def error_body(error: GraphError) -> dict[str, Any]:
-    """Put an error that ends an operation into the form of a GraphQL response."""
-    return {"errors": [{"message": str(error), "extensions": error.extensions}]}
+def error_body(error: GraphError, message: str) -> dict[str, Any]:
+    """Put an error that ends an operation, and what is said of it, into the form of a GraphQL response."""
+    return {"errors": [{"message": message, "extensions": error.extensions}]}
 
 
 def not_http() -> Refusal:
@@ -157,12 +159,22 @@ def not_acceptable(accept: str) -> Refusal:
 
 
 def origin_not_allowed(origin: str, host: str) -> Refusal:
-    """Say that pages of a site may not open WebSockets here."""
+    """Say that pages of a site may not use the API."""
     return Refusal(
         403,
         "ORIGIN_NOT_ALLOWED",
-        f"Expected a page of {host or 'this host'} to open the WebSocket, got one of {origin}; name that origin in "
-        "TABLEGRAPH_SOCKET_ORIGINS, or have the proxy pass the Host header on.",
+        f"Expected a page of {host or 'this host'}, got one of {origin}; name that origin in TABLEGRAPH_CORS_ORIGINS, "
+        "or have the proxy pass the Host header on.",
+    )
+
+
+def cross_site() -> Refusal:
+    """Say that a GET came from another site's page, which may not have known what it does."""
+    return Refusal(
+        403,
+        "CROSS_SITE_REQUEST",
+        "Expected a GET of this site's pages, got one that the browser sends for another site; send it by fetch() with "
+        "the header GraphQL-Require-Preflight: 1, and name that site in TABLEGRAPH_CORS_ORIGINS.",
     )
 
 
@@ -173,6 +185,19 @@ def too_many_operations(most: int) -> Refusal:
         "TOO_MANY_OPERATIONS",
         f"Expected at most {most} operations at once on a WebSocket; complete one of them, open another socket, or "
         "raise TABLEGRAPH_MAX_SOCKET_OPERATIONS.",
+    )
+
+
+def rate_limited(most: int, window_secs: int, retry_secs: int, *headers: Header) -> Refusal:
+    """Say that a client asks more often than it may."""
+    return Refusal(
+        429,
+        "RATE_LIMITED",
+        f"Expected at most {most} operations in {window_secs} s, got more; ask again in {retry_secs} s.",
+        (b"retry-after", b"%d" % retry_secs),
+        *headers,
+        limit=most,
+        retryAfterSecs=retry_secs,
     )
 
 

@@ -22,11 +22,11 @@ from graph.identity import ANONYMOUS, Identity
 from resolvers.operation import Events, Request, Response
 from server import view
 from server.endpoint import Api
+from server.gate import Gate
 from server.identity.authenticator import Authenticator
 from server.identity.expiry import until_expiry
 from server.identity.refusals import Unauthenticated
 from server.logs import Exchange, enter
-from server.origins import check_origin
 from server.settings import Settings
 from server.view import Refusal
 from server.watch import ShuttingDown, Streams
@@ -65,26 +65,28 @@ class Disconnected(Exception):
 class WebSocketEndpoint:
     """Opens the sockets to one API."""
 
-    def __init__(self, api: Api, settings: Settings, streams: Streams, authenticator: Authenticator) -> None:
+    def __init__(
+        self, api: Api, settings: Settings, streams: Streams, authenticator: Authenticator, gate: Gate
+    ) -> None:
         self.api = api
         self.authenticator = authenticator
+        self.gate = gate
         self.streams = streams
         self.most_operations = settings.max_socket_operations
         self.cost = settings.cost
-        self._origins = settings.socket_origins
 
     async def __call__(self, exchange: Exchange, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one WebSocket until it is closed; ASGI, but for the exchange that tells the log of it."""
         await receive()
         try:
-            check_origin(exchange.headers, self._origins)
+            self.gate.origins.check_socket(exchange.headers)
             identity = await self.authenticator.greet(exchange.headers, scope)
         except Refusal as refusal:
             await _deny(refusal, exchange, send)
             return
         is_ours = SUBPROTOCOL in scope["subprotocols"]
-        headers = [(b"x-request-id", exchange.id.encode())]
-        await send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL if is_ours else None, "headers": headers})
+        accepted = {"subprotocol": SUBPROTOCOL if is_ours else None, "headers": list(exchange.answer_headers)}
+        await send({"type": "websocket.accept", **accepted})
         if is_ours:
             await Socket(self, identity, exchange, scope, receive, send).serve()
         else:
@@ -95,7 +97,7 @@ class WebSocketEndpoint:
 async def _deny(refusal: Refusal, exchange: Exchange, send: Send) -> None:
     answer = refusal.answer()
     exchange.status = answer.status
-    headers = [*answer.headers, (b"x-request-id", exchange.id.encode())]
+    headers = [*answer.headers, *exchange.answer_headers]
     await send({"type": "websocket.http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "websocket.http.response.body", "body": answer.body})
 
@@ -248,6 +250,11 @@ class Socket:
             errors = view.too_many_operations(self._endpoint.most_operations).body()["errors"]
             await self._say({"id": name, "type": "error", "payload": errors})
             return
+        try:
+            self._endpoint.gate.count(request.identity, self._exchange, self._scope)
+        except Refusal as refusal:
+            await self._say({"id": name, "type": "error", "payload": refusal.body()["errors"]})
+            return
         task = self._operations[name] = asyncio.create_task(self._operate(name, request))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -291,7 +298,7 @@ class Socket:
         except (Disconnected, ShuttingDown, Unauthenticated):
             raise
         except GraphError as error:
-            return list(view.error_body(error)["errors"])
+            return list(self._endpoint.gate.error_body(error)["errors"])
         except Exception:
             logger.exception("unexpected error")
             return list(view.internal_error(exchange.id).body()["errors"])

@@ -7,7 +7,7 @@ import itertools
 import os
 import re
 import runpy
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,6 +22,7 @@ from graph.client import Client, Transport
 from graph.client import Response as WireResponse
 from graph.loaders import Graph, Limits
 from graph.requests import Item
+from graph.seals import Seals
 from graph.search.index import SearchIndex
 from graph.tables import STREAM, create_table
 from resolvers.operation import Request
@@ -118,6 +119,7 @@ class Serve(Protocol):
         table: str | None = None,
         limits: Limits = PATIENT,
         search: SearchIndex | None = None,
+        keys: Sequence[bytes] = (),
     ) -> Awaitable[Served]: ...
 
 
@@ -135,6 +137,7 @@ def serve(transport: Transport) -> Serve:
         table: str | None = None,
         limits: Limits = PATIENT,
         search: SearchIndex | None = None,
+        keys: Sequence[bytes] = (),
     ) -> Served:
         sent: list[tuple[str, dict[str, Any]]] = []
 
@@ -143,7 +146,7 @@ def serve(transport: Transport) -> Serve:
             return await transport(operation, parameters)
 
         number = next(_numbers)
-        model = compile_model(apart(sdl, number), table=table or f"table-{number}")
+        model = replace(compile_model(apart(sdl, number), table=table or f"table-{number}"), seals=Seals(keys))
         graph = Graph(model, Client(record), limits, search=search)
         if table is None:
             for made in model.tables.values():

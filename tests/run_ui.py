@@ -37,6 +37,8 @@ def wait_until_ready(url: str, server: subprocess.Popen[bytes]) -> None:
 def main() -> int:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
+    # Another site for browsers, and one that the server knows.
+    friend = f"http://localhost:{free_port()}"
     tablegraph = Path(sys.executable).with_name("tablegraph")
     # No --db: the engine keeps everything in memory. Only the seed, for the tests know it by heart.
     demo = [
@@ -49,12 +51,14 @@ def main() -> int:
         "examples/bananas/queries",
         "--port",
         str(port),
+        "--cors-origins",
+        friend,
     ]
     with subprocess.Popen([tablegraph, *demo], cwd=ROOT) as server:
         try:
             wait_until_ready(url, server)
             browser = {"CHROMIUM": shutil.which("chromium") or "chromium"}
-            environment = browser | dict(os.environ) | {"TABLEGRAPH_URL": url}
+            environment = browser | dict(os.environ) | {"TABLEGRAPH_URL": url, "TABLEGRAPH_FRIEND": friend}
             return subprocess.run(["node", "--test"], cwd=ROOT / "server/ide", env=environment).returncode
         finally:
             server.terminate()

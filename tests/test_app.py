@@ -118,8 +118,9 @@ async def test_the_page_runs_nothing_but_its_own_scripts(dist: Path) -> None:
         page = await client.get("/graphql", headers=BROWSER)
 
     assert page.headers["content-security-policy"] == (
-        "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
-        "font-src 'self' data:; worker-src 'self' blob:; connect-src 'self'; frame-ancestors 'none'"
+        "default-src 'none'; script-src 'self'; worker-src 'self'; connect-src 'self'; style-src 'self' "
+        "'unsafe-inline'; font-src 'self' data:; img-src 'self' data:; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'"
     )
     assert page.headers["x-content-type-options"] == "nosniff"
     assert page.headers["referrer-policy"] == "same-origin"

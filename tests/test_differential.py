@@ -25,7 +25,7 @@ EVERYTHING = (
     *("models designed", "models of examples", "models of tests", "items lacking", "items foreign"),
     *("code BAD_CURSOR", "code BAD_ID", "code BAD_PAGE", "code BAD_ITEM_VALUE", "code BAD_USER_INPUT"),
     *("lookup", "find", "field node", "field versions", "field totalCount", "reference to one", "union below"),
-    *("answers with data and errors", "answers nulled above an error", "answers refused"),
+    *("answers with data and errors", "answers nulled above an error", "answers refused", "worlds that sign"),
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 
 import pytest
 
-from graph.cursor import write_cursor
+from graph.cursor import Issuer, write_cursor
 from graph.errors import CursorError, PlaceLost, StreamError, SubscriberTooSlow
 from graph.streams.change import Change, Place
 from graph.streams.hub import Hub, Subscription
@@ -428,27 +428,29 @@ def test_second_is_a_place_too(places: Places, is_known: bool) -> None:
 
 # --- cursors ------------------------------------------------------------------------------------------------------
 
+SUBSCRIPTION = Issuer("name")
+
 
 @pytest.mark.parametrize("places", [{}, {"a": 0}, {"b": 10**24, "a": -1763000000}])
 def test_places_read_back(places: Places) -> None:
-    assert read_places(write_places(places, "name"), "name") == places
+    assert read_places(write_places(places, SUBSCRIPTION), SUBSCRIPTION) == places
 
 
 def test_equal_places_are_equal_cursors() -> None:
-    assert write_places({"a": 1, "b": 2}, "name") == write_places({"b": 2, "a": 1}, "name")
+    assert write_places({"a": 1, "b": 2}, SUBSCRIPTION) == write_places({"b": 2, "a": 1}, SUBSCRIPTION)
 
 
 def test_cursor_of_another_subscription_is_refused() -> None:
     with pytest.raises(CursorError, match="belongs to another"):
-        read_places(write_places({"a": 1}, "one"), "other")
+        read_places(write_places({"a": 1}, Issuer("one")), Issuer("other"))
 
 
-@pytest.mark.parametrize("damaged", ["", "x", "WzEs", write_places({"a": 1}, "name")[:-2], "AAAA"])
+@pytest.mark.parametrize("damaged", ["", "x", "WzEs", write_places({"a": 1}, SUBSCRIPTION)[:-2], "AAAA"])
 def test_damaged_cursor_is_refused(damaged: str) -> None:
     with pytest.raises(CursorError):
-        read_places(damaged, "name")
+        read_places(damaged, SUBSCRIPTION)
 
 
 def test_cursor_of_a_page_is_no_place() -> None:
     with pytest.raises(CursorError, match="not one of a subscription"):
-        read_places(write_cursor(("PALLET_1",), "name"), "name")
+        read_places(write_cursor(("PALLET_1",), SUBSCRIPTION), SUBSCRIPTION)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from functools import cache
-from ipaddress import ip_network
 from typing import Any
 
 import jwt
@@ -22,6 +21,7 @@ from server.identity.jwks import KeySet, read_jwks
 from server.identity.proxy import Headers, Proxy
 from server.identity.refusals import Unauthenticated
 from server.identity.tokens import Tokens
+from server.peers import Peers
 from tests.attacks import part
 from tests.issuer import claims, jwk, private_key, token
 from tests.test_identity_tokens import demanding
@@ -167,7 +167,7 @@ def test_no_authorizer_breaks_the_reader(authorizer: Any) -> None:
 )
 def test_no_header_of_a_proxy_breaks_the_reader(subject: bytes, roles: bytes, given_: bytes) -> None:
     sent = {b"x-s": subject, b"x-r": roles, b"x-c": given_}
-    proxy = Proxy(Headers(*sent), [ip_network("10.0.0.1")], Named())
+    proxy = Proxy(Headers(*sent), Peers("10.0.0.1"), Named())
     try:
         identity = proxy.identify(sent, {"headers": list(sent.items()), "client": ("10.0.0.1", 1)})
     except Unauthenticated:

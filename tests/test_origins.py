@@ -2,7 +2,7 @@
 
 import pytest
 
-from server.origins import check_origin
+from server.origins import Origins
 from server.settings import Settings, SettingsError, load_settings
 from server.view import Refusal
 
@@ -27,7 +27,7 @@ APP = "https://app.example"
     ],
 )
 def test_a_socket_may_be_opened(headers: dict[str, str], allowed: str) -> None:
-    check_origin({name.encode(): value.encode() for name, value in headers.items()}, allowed)
+    Origins(allowed).check_socket({name.encode(): value.encode() for name, value in headers.items()})
 
 
 @pytest.mark.parametrize(
@@ -43,18 +43,18 @@ def test_a_socket_may_be_opened(headers: dict[str, str], allowed: str) -> None:
     ],
 )
 def test_a_page_of_another_site_is_told_what_to_do(origin: str, host: str, allowed: str) -> None:
-    with pytest.raises(Refusal, match="TABLEGRAPH_SOCKET_ORIGINS") as refused:
-        check_origin({b"origin": origin.encode(), b"host": host.encode()}, allowed)
+    with pytest.raises(Refusal, match="TABLEGRAPH_CORS_ORIGINS") as refused:
+        Origins(allowed).check_socket({b"origin": origin.encode(), b"host": host.encode()})
 
     assert (refused.value.status, refused.value.code) == (403, "ORIGIN_NOT_ALLOWED")
 
 
 @pytest.mark.parametrize("text", ["*", "null", "https://a.example", "http://localhost:5173, https://b.example:8443"])
 def test_origins_are_set_as_browsers_name_them(text: str) -> None:
-    assert load_settings({"TABLEGRAPH_SOCKET_ORIGINS": text}) == Settings(socket_origins=text)
+    assert load_settings({"TABLEGRAPH_CORS_ORIGINS": text}) == Settings(cors_origins=text)
 
 
 @pytest.mark.parametrize("text", ["app.example", "https://a.example/", "https://", "*.example", "https://*.example"])
 def test_what_no_browser_would_name_is_refused(text: str) -> None:
-    with pytest.raises(SettingsError, match="TABLEGRAPH_SOCKET_ORIGINS: expected origins like"):
-        load_settings({"TABLEGRAPH_SOCKET_ORIGINS": text})
+    with pytest.raises(SettingsError, match="TABLEGRAPH_CORS_ORIGINS: expected origins like"):
+        load_settings({"TABLEGRAPH_CORS_ORIGINS": text})

@@ -20,6 +20,7 @@ from typing import IO
 
 import pytest
 
+from server.production import check_production
 from server.settings import load_settings
 from tests.conftest import BANANAS, ROOT
 
@@ -81,6 +82,7 @@ def test_the_image_serves_as_nobody_in_particular() -> None:
     assert not {"RUN", "COPY"} & {name for name, _ in last}, "nothing is written once rights are given up"
     assert json.loads(only("ENTRYPOINT")) + json.loads(only("CMD")) == ["tablegraph", "serve"]
     settings = load_settings(given(only("ENV")))
+    assert settings.production
     assert (settings.host, settings.port) == ("0.0.0.0", int(only("EXPOSE")))  # noqa: S104
 
 
@@ -163,6 +165,8 @@ def test_procfile_starts_as_many_workers_as_it_is_told_on_the_port_that_it_is_gi
         "TABLEGRAPH_ENDPOINT_URL": engine,
         "AWS_ACCESS_KEY_ID": "local",
         "AWS_SECRET_ACCESS_KEY": "local",
+        "TABLEGRAPH_SIGNING_KEYS": "k" * 43,
+        "TABLEGRAPH_ANONYMOUS": "true",
     }
     for more, wanted in ({}, False), ({"WEB_CONCURRENCY": "2"}, True):
         started = subprocess.Popen(
@@ -185,9 +189,9 @@ def directives() -> dict[str, str]:
 
 
 def test_the_service_ends_by_itself_before_systemd_ends_it() -> None:
-    settings = load_settings(given(directives()["Environment"]))
+    settings = load_settings(given(directives()["Environment"].replace("@%d/signing-keys", "k" * 43)))
 
-    assert shlex.split(directives()["ExecStart"])[1:] == ["serve"]
+    assert shlex.split(directives()["ExecStart"])[1:] == ["serve", "--production"]
     assert int(directives()["TimeoutStopSec"]) > settings.graceful_shutdown_secs
     assert directives()["DynamicUser"] == directives()["NoNewPrivileges"] == "yes"
     assert directives()["ProtectSystem"] == "strict"
@@ -215,8 +219,9 @@ def test_the_template_names_what_there_is() -> None:
     module, _, name = values["Handler"].rpartition(".")
 
     assert callable(getattr(import_module(module), name))
-    ours = {name: value for name, value in values.items() if name.startswith("TABLEGRAPH_")} | {"TABLEGRAPH_TABLE": "t"}
-    settings = load_settings(ours)
+    ours = {name: value for name, value in values.items() if name.startswith("TABLEGRAPH_")}
+    settings = load_settings(ours | {"TABLEGRAPH_TABLE": "t", "TABLEGRAPH_SIGNING_KEYS": "k" * 43})
+    check_production(settings)
     assert settings.operation_timeout_secs < int(values["Timeout"]) - 2, "the client is told that time is up"
     makefile = (ROOT / "Makefile").read_text()
     assert f"build/lambda/{settings.schema}\n" in makefile

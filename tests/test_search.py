@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from graph.cursor import write_cursor
+from graph.cursor import Issuer, write_cursor
 from graph.loaders import Limits
 from graph.maintenance.walk import Walk
 from graph.requests import Item
@@ -325,7 +325,7 @@ async def test_cursors_of_another_search_are_refused(serve_places: Search) -> No
         assert error["extensions"]["code"] == "BAD_CURSOR"
     for rank in (2**63, -1):
         _, name, (_, id_) = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        forged = write_cursor((rank, id_), name)
+        forged = write_cursor((rank, id_), Issuer(name))
         assert (await served.error(query, {"text": "acme", "after": forged}))["extensions"]["code"] == "BAD_CURSOR"
     # The same words are the same search, however they are written.
     await served.data(query, {"text": "  ACME!", "after": cursor})

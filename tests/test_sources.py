@@ -13,7 +13,7 @@ import pytest
 
 from graph.client import Meter, Response
 from graph.codec import Parse, parse_json
-from graph.cursor import Position, write_cursor
+from graph.cursor import Issuer, Position, write_cursor
 from graph.errors import DeadlineExceeded
 from graph.loaders import Graph, Limits
 from graph.requests import BatchGetItem, Query, Request, Scan
@@ -555,6 +555,6 @@ async def test_a_cursor_that_no_page_gave_is_refused(field: str, position: Posit
         (found,) = found.values()
     content = orjson.loads(base64.urlsafe_b64decode(found["edges"][0]["cursor"] + "=="))
 
-    code = await asked.error(f"query ($after: String) {{ {field} }}", after=write_cursor(position, content[1]))
+    code = await asked.error(f"query ($after: String) {{ {field} }}", after=write_cursor(position, Issuer(content[1])))
 
     assert code == "BAD_CURSOR"

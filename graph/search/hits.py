@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from graph.batches import BATCH_GET_KEYS
-from graph.cursor import Position, fingerprint
+from graph.cursor import Position, issuer
 from graph.entity import Entity
 from graph.errors import DeadlineExceeded, SearchUnavailable
 from graph.lists import keep_where
@@ -46,7 +46,7 @@ async def search(operation: Operation, item: ItemType, text: str, arguments: Pag
     source = HitsSource(
         operation, index, searched(operation.model, item), wanted(text), keep_where(operation, asked.where)
     )
-    name = fingerprint("search", item.name, source.words, asked.where)
+    name = issuer(operation.model.seals, "search", item.name, source.words, asked.where)
     window_ = window(arguments, operation.limits, name, source)
     budget = operation.limits.read_budget
     page = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
-from graph.cursor import Position
+from graph.cursor import Issuer, Position
 from graph.entity import Entity, read_entity
 from graph.errors import InputError
 from graph.filters import NO_FILTER, Filter
@@ -90,8 +90,8 @@ class EdgeInterest:
     relationship: Relationship
     source: Entity
     """The node, as it was named."""
-    connection: str
-    """The name of the connection whose edges they are."""
+    connection: Issuer
+    """The connection whose edges they are."""
     plan: Plan
     where: Filter = NO_FILTER
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from itertools import chain
 
-from graph.cursor import read_cursor, write_cursor
+from graph.cursor import Issuer, read_cursor, write_cursor
 from graph.errors import CursorError
 from graph.streams.change import Change
 
@@ -27,12 +27,12 @@ Raises: PlaceLost where the stream no longer holds what came right behind a plac
 """
 
 
-def write_places(places: Places, subscription: str) -> str:
-    """Write places as a cursor of a subscription, named by its fingerprint."""
+def write_places(places: Places, subscription: Issuer) -> str:
+    """Write places as a cursor of a subscription, named by its issuer."""
     return write_cursor(tuple(chain.from_iterable((name, str(places[name])) for name in sorted(places))), subscription)
 
 
-def read_places(cursor: str, subscription: str) -> dict[str, int]:
+def read_places(cursor: str, subscription: Issuer) -> dict[str, int]:
     """Read the places back.
 
     Raises: CursorError when the cursor is damaged, of another version, or was issued for another subscription.

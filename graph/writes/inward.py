@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graph.bounds import Bound
-from graph.cursor import read_cursor, write_cursor
+from graph.cursor import Issuer, read_cursor, write_cursor
 from graph.entity import UNKNOWN, Entity
 from graph.errors import TooLarge, WriteError
 from graph.expressions import Present
@@ -66,7 +66,8 @@ async def linked_keys(
     Raises: WriteError when no index finds them; CursorError; ItemError when the node does not say what names it.
     """
     _, source = _naming(operation, inward, node)
-    place = f"{inward.item_type}.{inward.field}"
+    # Nobody but the streams' reader sees it: it needs no signature, and outlives keys.
+    place = Issuer(f"{inward.item_type}.{inward.field}")
     position = None if after is None else read_cursor(after, place, "after")
     if position is not None:
         source.check(position)

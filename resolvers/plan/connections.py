@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from graph.columns import Loose
-from graph.cursor import Position, write_cursor, write_cursors
+from graph.cursor import Issuer, Position, write_cursor, write_cursors
 from graph.entity import Entity
 from graph.model import ItemType, Layout, Model
 from graph.reads import Connection, Edge
@@ -42,7 +42,7 @@ class Page:
         self,
         edges: list[Any],
         layout: Layout,
-        name: Callable[[], str],
+        name: Callable[[], Issuer],
         names: Sequence[str],
         *,
         has_previous: bool,
@@ -52,7 +52,7 @@ class Page:
         """Items of the layout, or entities where that had to be looked at."""
         self.layout = layout
         self._name = name
-        self._known_name: str | None = None
+        self._known_name: Issuer | None = None
         self.names = names
         """The attributes that place an edge in the connection."""
         self.has_previous = has_previous
@@ -62,7 +62,7 @@ class Page:
         """What the edges lead to, each an item of `node_layout`, an entity, or None."""
         self.node_layout: Layout | None = None
 
-    def name(self) -> str:
+    def name(self) -> Issuer:
         """Name the connection in its cursors."""
         if self._known_name is None:
             self._known_name = self._name()

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from graph import reads
-from graph.cursor import fingerprint
+from graph.cursor import Issuer, issuer
 from graph.entity import Entity
 from graph.filters import NO_FILTER, Every, Filter
 from graph.levels import Named, Start, load_each, one_by_one, starts, with_rest
@@ -262,8 +262,8 @@ def _open_size(operation: Operation, arguments: PageArguments, asked: Asked) -> 
     return size if 0 <= size <= operation.limits.max_page_size else None
 
 
-def _name(way: Way, rows: Rows, number: int, asked: Asked) -> str:
+def _name(way: Way, rows: Rows, number: int, asked: Asked) -> Issuer:
     """Name the connection of a source, as `reads` does."""
     relationship = way.relationship
     identity = (relationship.source, relationship.name, *way.identity(rows, number))
-    return fingerprint(*identity, asked.where, asked.descending, asked.in_all)
+    return issuer(rows.model.seals, *identity, asked.where, asked.descending, asked.in_all)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from server.identity.authenticator import Authenticator
 from server.identity.claims import Named
+from server.peers import Peers
 from server.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
     from server.identity.api_keys import ApiKeys
     from server.identity.aws import Authorizer
-    from server.identity.proxy import Network, Proxy
+    from server.identity.proxy import Proxy
     from server.identity.tokens import Tokens
 
 LOCAL: Final = ("localhost", "127.0.0.1", "::1")
@@ -130,15 +130,7 @@ def _proxy(settings: Settings, named: Named) -> Proxy | None:
         found[of] = header.lower().encode()
     if "subject" not in found:
         raise SettingsError("--proxy-headers: expected subject=… among them, got none")
-    return Proxy(Headers(**found), [_network(each) for each in _listed(settings.trusted_proxies)], named)
-
-
-def _network(text: str) -> Network:
-    try:
-        return ip_network(text)
-    except ValueError:
-        message = "--trusted-proxies: expected addresses or networks like 10.0.0.0/8, ::1, with commas between them"
-        raise SettingsError(f"{message}, got {text}") from None
+    return Proxy(Headers(**found), Peers(settings.trusted_proxies), named)
 
 
 def _authorizer(settings: Settings, named: Named) -> Authorizer | None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import orjson
@@ -14,8 +12,7 @@ from starlette.types import Scope
 from graph.identity import Identity
 from server.identity.claims import Named, second
 from server.identity.refusals import Unauthenticated
-
-Network = IPv4Network | IPv6Network
+from server.peers import Peers
 
 
 class Headers(NamedTuple):
@@ -29,11 +26,11 @@ class Headers(NamedTuple):
 class Proxy:
     """Reads who asks out of a proxy's headers."""
 
-    def __init__(self, names: Headers, trusted: Sequence[Network], named: Named) -> None:
+    def __init__(self, names: Headers, peers: Peers, named: Named) -> None:
         self._names = names
         self._all = [name for name in names if name is not None]
         self._named = named
-        self._trusts = lru_cache(maxsize=1024)(lambda host: _is_within(host, trusted))
+        self._trusts = peers.trusts
 
     def identify(self, headers: Mapping[bytes, bytes], scope: Scope) -> Identity | None:
         """Say who asks; None where none of the headers is there.
@@ -62,16 +59,6 @@ class Proxy:
         if self._names.roles is None:
             return self._named.roles_of(claims)
         return frozenset(role.strip() for role in _text(headers, self._names.roles).split(",") if role.strip())
-
-
-def _is_within(host: str, networks: Sequence[Network]) -> bool:
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return False
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
-    return any(address in network for network in networks)
 
 
 def _counted(scope: Scope) -> dict[bytes, int]:
