@@ -23,6 +23,7 @@ from graph.scan import ScanSource
 from graph.sources import Entry, Keep, Sieve, Source
 
 NOTHING = MergeSource([])
+NOTHING_KNOWN: Mapping[Path, Any] = {}
 
 
 def target(end: str | None, item: Entity) -> Entity | None:
@@ -86,13 +87,15 @@ def known_of(hop: Relationship, node: Entity) -> Mapping[Path, Any] | None:
 # --- finds --------------------------------------------------------------------------------------------------------
 
 
-def find_list(operation: Operation, find: Find, where: Filter, *, in_all: bool = False) -> Source:
-    """Make the list of a find; its arguments are part of the filter."""
+def find_list(
+    operation: Operation, find: Find, where: Filter, known: Mapping[Path, Any] = NOTHING_KNOWN, *, in_all: bool = False
+) -> Source:
+    """Make the list of a find; its arguments are part of the filter, and `known` is what all its items have."""
     if find.scan:
         return _scan(operation, find, where)
     if find.is_distinct:
-        return _distinct(operation, find, where, in_all=in_all)
-    return _source(operation, find, where, {})
+        return _distinct(operation, find, where, known, in_all=in_all)
+    return _source(operation, find, where, known)
 
 
 def _scan(operation: Operation, find: Find, where: Filter) -> Source:
@@ -104,9 +107,9 @@ def _scan(operation: Operation, find: Find, where: Filter) -> Source:
     return ScanSource(operation, layouts, _place(find), _sieve(operation, find, where))
 
 
-def _distinct(operation: Operation, find: Find, where: Filter, *, in_all: bool) -> Source:
+def _distinct(operation: Operation, find: Find, where: Filter, known: Mapping[Path, Any], *, in_all: bool) -> Source:
     bound = bounds(where)
-    planned = plan_of(find, where, {})
+    planned = plan_of(find, where, known)
     listed = [bound[argument.path].values for argument in find.arguments if argument.type.of and argument.path in bound]
     wanted = prod(len(values) for values in listed if values is not None) if in_all else 1
     sieve = _sieve(operation, find, where, planned)

@@ -114,12 +114,35 @@ class Operation:
         """The mutations that become one transaction, under @transaction."""
         self._begin = asyncio.get_running_loop().time() if meter.deadline is not None else 0.0
         self._client = client
+        self._writer: Operation | None = None
         self._batches = Batches(self._get_if_any, self._get_named, limits.linger_secs)
         self.reading = self._batches.reading
         self._pages: dict[Query | Scan, asyncio.Future[Response]] = {}
 
     def _send(self, request: Request) -> Awaitable[Response]:
         return self._client.send(request, self.meter, self.parse)
+
+    @property
+    def writer(self) -> Operation:
+        """Give the operation that mutations read and write by: it sees what the caller may not as well.
+
+        What they must keep right, the edges, copies, counters and locks of a node, may be others'. What they may do is
+        for `graph.writes.rights` to say, and what they tell for `graph.visible`.
+        """
+        if self.permissions is None:
+            return self
+        if self._writer is None:
+            self._writer = Operation(
+                self.model,
+                self._client,
+                self.limits,
+                self.meter,
+                consistent=self.consistent,
+                blobs=self._blobs,
+                search=self.search,
+                permissions=self.permissions,
+            )
+        return self._writer
 
     @cached_property
     def pointers(self) -> Pointers:
@@ -333,6 +356,8 @@ class Operation:
 
     async def close(self) -> None:
         """Cancel what is still under way: the client has gone, or its answer is complete."""
+        if self._writer is not None:
+            await self._writer.close()
         await self._batches.close()
         if "pointers" in self.__dict__:
             await self.pointers.close()

@@ -18,6 +18,7 @@ from graph.planner import plan
 from graph.requests import Item
 from graph.rules import Right
 from graph.sources import Entry, Sieve, read_layouts
+from graph.tenancy import within_tenant
 
 Needs = Callable[[str], frozenset[str]]
 """What the query selects of a node, by the name of its type: only what is asked for is read."""
@@ -103,8 +104,9 @@ async def lookup(
 ) -> Entity | None:
     """Get the node of these key fields, or None; what is asked for with it is read along where one Query can.
 
-    Raises: KeyValueError when the fields cannot make a key.
+    Raises: KeyValueError when the fields cannot make a key; InputError where it is not known of which tenant it is.
     """
+    named = within_tenant(operation.permissions, type_, named)
     entity = Entity(operation.model, type_, named=named)
     if companions and not type_.virtual:
         with operation.reading():

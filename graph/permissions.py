@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from graph.entity import UNKNOWN, Entity
+from graph.entity import UNKNOWN
 from graph.errors import ItemError
 from graph.identity import Identity
 from graph.keys import Path
@@ -22,6 +22,17 @@ Denied = tuple[str, str, Right]
 """What a caller may never do: the type, its field or an empty text for all of it, and the right."""
 
 
+class Valued(Protocol):
+    """What has values at paths: an item, or what one is to become."""
+
+    @property
+    def key_paths(self) -> Mapping[Path, Any]:
+        """Give what the primary key holds, as far as it gives it back whole."""
+
+    def at(self, path: Path) -> Any:
+        """Give the value at the end of a path."""
+
+
 @dataclass(frozen=True, slots=True)
 class Test:
     """A field of an item, and the values of which it must have one."""
@@ -31,7 +42,7 @@ class Test:
     in_key: bool = False
     """What the primary key says counts, and not what an attribute may say besides."""
 
-    def passes(self, entity: Entity) -> bool:
+    def passes(self, entity: Valued) -> bool:
         """Say whether an item passes: one of which this cannot be read does not."""
         try:
             keys = entity.key_paths if self.in_key else {}
@@ -58,7 +69,7 @@ class Grant:
         """Say whether the caller has it for none."""
         return not self.ways
 
-    def holds(self, entity: Entity) -> bool:
+    def holds(self, entity: Valued) -> bool:
         """Say whether the caller has it for this item."""
         return any(all(test.passes(entity) for test in way) for way in self.ways)
 

@@ -17,6 +17,7 @@ from graph.lookups import Needs, load, nothing_needed
 from graph.model import Find, Model, Relationship
 from graph.paging import Page, PageArguments, Window, read_first, read_page, window
 from graph.sources import Source
+from graph.tenancy import tenant_of
 
 Companions = Callable[[str], Sequence[Companion]]
 
@@ -112,8 +113,11 @@ async def _begin(
 ) -> tuple[Source, Issuer]:
     """Make the list, and name it."""
     if isinstance(pattern, Find):
-        source = find_list(operation, pattern, asked.where, in_all=asked.in_all)
-        return source, _name(operation.model, ("Query", pattern.name), asked)
+        tenant = tenant_of(operation, pattern, asked.where)
+        source = find_list(operation, pattern, asked.where, tenant, in_all=asked.in_all)
+        identity = ("Query", pattern.name, *([sorted(tenant.items())] if tenant else []))
+        # A list of one tenant is another one than that of the next.
+        return source, _name(operation.model, identity, asked)
     assert parent is not None
     node = await knowing(operation, pattern, parent)
     return relationship_list(operation, pattern, node, asked.where), connection_name(pattern, node, asked)

@@ -185,31 +185,37 @@ def _text(value: Any) -> str:
 
 def _create(item: ItemType) -> Prepare:
     async def create(writing: Writing, given: Mapping[str, Any]) -> Any:
-        return await creating.create(writing, read_new(writing.model, item, given["input"], ("input",)))
+        writing.rights.refuse(item, Right.CREATE)
+        return await creating.create(writing, read_new(writing.operation, item, given["input"], ("input",)))
 
     return create
 
 
 def _upsert(item: ItemType) -> Prepare:
     async def upsert(writing: Writing, given: Mapping[str, Any]) -> Any:
-        return await creating.upsert(writing, read_new(writing.model, item, given["input"], ("input",)))
+        writing.rights.refuse(item, Right.CREATE, Right.UPDATE)
+        return await creating.upsert(writing, read_new(writing.operation, item, given["input"], ("input",)))
 
     return upsert
 
 
 def _update(item: ItemType) -> Prepare:
     async def update(writing: Writing, given: Mapping[str, Any]) -> Any:
-        named = read_key(writing.model, item.name, given["key"], ("key",))
-        patch = read_patch(writing.model, item, given)
+        writing.rights.refuse(item, Right.UPDATE)
+        named = read_key(writing.operation, item.name, given["key"], ("key",))
+        patch = read_patch(writing.operation, item, given)
+        asked = read_conditions(writing.model, item, given)
+        creating.refuse_update(writing, item, patch, asked)
         patch = replace(patch, put=await creating.with_nodes(writing, patch.put))
-        return await changing.update(writing, named, patch, read_conditions(writing.model, item, given), ())
+        return await changing.update(writing, named, patch, asked, ())
 
     return update
 
 
 def _delete(item: ItemType) -> Prepare:
     async def delete(writing: Writing, given: Mapping[str, Any]) -> Any:
-        named = read_key(writing.model, item.name, given["key"], ("key",))
+        writing.rights.refuse(item, Right.DELETE)
+        named = read_key(writing.operation, item.name, given["key"], ("key",))
         asked = read_conditions(writing.model, item, given)
         return await deleting.delete(writing, named, asked, (), cascade=bool(given.get("cascade")))
 

@@ -12,6 +12,7 @@ from graph.model import Field, FieldKind, ItemType, Model, TypeRef
 from graph.patterns import lookup_name
 from graph.rules import Right
 from graph.writes.naming import naming_fields
+from graph.writes.rights import implied_fields
 from resolvers.fields import annotation, input_field
 from resolvers.inputs import definition, new_input
 
@@ -82,11 +83,12 @@ class WriteInputBuilder:
         return self._once(f"Create{type_.name}Input", f"A new {type_.name}.", lambda: self._creating(type_, None))
 
     def _creating(self, type_: ItemType, start: str | None) -> Iterable[StrawberryField]:
+        implied = implied_fields(type_)
         for entry in type_.fields.values():
             if entry.name == start or is_kept_by_us(type_, entry):
                 continue
             if entry.kind is not FieldKind.RELATIONSHIP:
-                is_required = entry.type.required and entry.default is None
+                is_required = entry.type.required and entry.default is None and entry.name not in implied
                 yield input_field(entry.name, self._value(entry, required=is_required), entry.description)
             elif (cls := self._hanging(type_, entry)) is not None:
                 ref = NULLABLE if entry.type.of is None else TypeRef(False, of=TypeRef(True))

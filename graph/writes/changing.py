@@ -12,6 +12,7 @@ from graph.entity import Entity
 from graph.errors import InputPath, KeyValueError, TooLarge, WriteError
 from graph.model import Field, FieldKind, ItemType, Layout, Model, Moment
 from graph.requests import Item, ItemKey
+from graph.rules import Right
 from graph.tasks import together
 from graph.transaction import MOST_ACTIONS, Guard, Rule, shown
 from graph.updates import Update, plus
@@ -67,15 +68,16 @@ async def update(writing: Writing, named: Entity, patch: Patch, asked: Condition
     Cost:   nothing is read where only the item's own attributes change; else the item, and all that holds a copy of it.
     Raises: NotFound, KeyValueError, ConditionFailed, WriteError.
     """
+    key, given = named.key, patch.names
     patch = stamped(writing, named.type, patch)
-    key = named.key
     patch = replace(patch, put=await store_blobs(writing.operation, named.type, patch.put, key or named.paths))
     is_plain_ = is_plain(writing.model, named.type, patch)
     refuse_unkeyable(writing.model, named.type, patch.put)
-    if key is not None and is_plain_ and not writing.must_decide(named.type, asked):
+    is_sure = writing.rights.is_sure(named, Right.UPDATE, given, asked.looked_at(named.type))
+    if key is not None and is_plain_ and is_sure and not writing.must_decide(named.type, asked):
         return _update_plainly(writing, named, key, patch, asked, at)
-    before = await writing.read(named, at)
-    return await change(writing, before, patch, asked, at)
+    before, guards = await writing.take(named, Right.UPDATE, at, given, asked)
+    return await change(writing, before, patch, asked, at, given=given, guards=guards)
 
 
 def stamped(writing: Writing, type_: ItemType, patch: Patch) -> Patch:
@@ -141,12 +143,23 @@ def _is_nothing(entry: Field, value: Any) -> bool:
 
 
 async def change(
-    writing: Writing, before: Entity, patch: Patch, asked: Conditions, at: InputPath, rule: Rule = Rule.PRESENT
+    writing: Writing,
+    before: Entity,
+    patch: Patch,
+    asked: Conditions,
+    at: InputPath,
+    rule: Rule = Rule.PRESENT,
+    *,
+    given: Collection[str],
+    guards: Collection[Guard],
 ) -> Entity:
-    """Change an item that was read, and all that is made of it; the write rests on what was read."""
+    """Change an item that was read, and all that is made of it; the write rests on what was read.
+
+    `given` are the fields that the caller changes, and `guards` keep their right to change the item as it is.
+    """
     key, type_ = writing.key(before), before.type
     old = Draft.of(before)
-    values = {name: value for name, value in patched(old, patch).items() if not _is_same(old, name, value)}
+    values = {name: value for name, value in patched(old, patch).items() if not is_same(old, name, value)}
     references = [entry for entry in type_.references if entry.name in values]
     summed = [c.summed for c in counters_of(writing.model, type_) if c.summed in values]
     watched = [*patch.relative, *(name for name in summed if name)]
@@ -155,12 +168,15 @@ async def change(
         values[type_.version] = (old.values.get(type_.version) or 0) + 1
     after = old.changed(values)
     refuse_unfit(after)
+    writing.rights.refuse_draft(after, Right.UPDATE, [name for name in given if name in values])
+    await writing.refuse_unseen(after, [entry.name for entry in references], at)
     refuse_unkeyable(writing.model, type_, values)
     naming = {variable.path[0] for variable in type_.ref.variables} if type_.ref is not None else set()
     if may_have_another_key(writing.model, type_) and not naming.isdisjoint(values):
         await refuse_taken(writing, by_name(after), at)
     guards = [
         present(type_, key, writing.operation.now, at, rule),
+        *guards,
         *writing.conditions(type_, key, asked, at),
         *writing.decide(before, key, asked, at),
         *unchanged(before, key, [type_.fields[name].attribute for name in watched], at),
@@ -177,7 +193,8 @@ async def change(
     return Entity(writing.model, type_, layout=after.layouts[0], wire=item, holds=None)
 
 
-def _is_same(old: Draft, name: str, value: Any) -> bool:
+def is_same(old: Draft, name: str, value: Any) -> bool:
+    """Say whether a value is the one that an item has."""
     known = old.values.get(name)
     if isinstance(value, (Draft, Entity)) and isinstance(known, (Draft, Entity)):
         entry = old.type.fields[name]

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from graph.client import MAX_TRIES, back_off, forget_failure
 from graph.entity import Entity
 from graph.errors import (
-    AlreadyExists,
     ConditionFailed,
     GraphError,
     NotFound,
@@ -20,10 +19,11 @@ from graph.errors import (
 from graph.loaders import Operation
 from graph.model import Relationship
 from graph.transaction import Rule
+from graph.visible import visible
 from graph.writes.draft import Draft
 from graph.writes.locks import Locks, Refused, break_stale, send
 from graph.writes.receipts import Receipt, add, answered
-from graph.writes.writing import Writing, other_version
+from graph.writes.writing import Writing, other_version, taken
 
 Build = Callable[[Writing], Awaitable[Draft | Entity]]
 """Puts one mutation into an attempt, and gives the item that is its result."""
@@ -61,20 +61,22 @@ async def write(operation: Operation, mutation: Mutation) -> Entity:
 
 async def commit(operation: Operation, mutations: list[Mutation]) -> list[Entity]:
     """Build mutations and send them together, again and again while others change what they rest on. Raises Blamed."""
-    locks = Locks(operation)
+    writer = operation.writer
+    locks = Locks(writer)
     try:
         for attempt in range(1, MAX_TRIES + 1):
             try:
-                return await _attempt(Writing(operation, locks, is_alone=len(mutations) == 1), mutations)
+                written = await _attempt(Writing(writer, locks, is_alone=len(mutations) == 1), mutations)
+                return _tell(operation, written)
             except Refused as refused:
                 if (error := _error(refused)) is not None:
                     raise Blamed(error, refused.guard.mutation) from None
                 if refused.guard.rule is Rule.UNLOCKED:
                     # Two who wait for each other's locks would wait for ever.
                     await locks.release()
-                await break_stale(operation, refused)
+                await break_stale(writer, refused)
                 await back_off(attempt, operation.meter)
-                operation.forget()
+                writer.forget()
         raise WriteConflict(
             f"others wrote the same items meanwhile, {MAX_TRIES} times in a row: try again later, or write less at once"
         )
@@ -82,6 +84,21 @@ async def commit(operation: Operation, mutations: list[Mutation]) -> list[Entity
         raise Blamed(error, None) from error
     finally:
         await locks.release()
+
+
+def _tell(operation: Operation, written: list[Entity]) -> list[Entity]:
+    """Give of the items that were written what the caller may read of them; all else they read by themselves."""
+    if operation.permissions is None:
+        return written
+    operation.forget()
+    for place, node in operation.writer.inverses.items():
+        operation.inverses[place] = None if node is None else _named(node)
+    return [(visible(operation, one) if one.holds is None else None) or _named(one) for one in written]
+
+
+def _named(entity: Entity) -> Entity:
+    """Take of an item only which one it is."""
+    return Entity(entity.model, entity.type, named=entity.named, key=entity.key)
 
 
 async def _attempt(writing: Writing, mutations: list[Mutation]) -> list[Entity]:
@@ -155,7 +172,7 @@ def _error(refused: Refused) -> WriteError | None:
     guard = refused.guard
     match guard.rule:
         case Rule.ABSENT:
-            return AlreadyExists(f"{guard.name} is there already: change it by update or upsert", guard.at)
+            return taken(guard.name, guard.at)
         case Rule.PRESENT:
             return NotFound(f"there is no {guard.name}: expected one that exists", guard.at)
         case Rule.MIRRORED:

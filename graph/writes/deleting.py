@@ -9,6 +9,7 @@ from graph.entity import Entity
 from graph.errors import HasEdges, InputPath, NotFound, TooLarge, WriteError
 from graph.model import Inward, ItemType, Model
 from graph.requests import ItemKey
+from graph.rules import Right
 from graph.tasks import together
 from graph.transaction import Guard, Rule
 from graph.writes.counters import counters_of
@@ -39,14 +40,19 @@ async def delete(writing: Writing, named: Entity, asked: Conditions, at: InputPa
 
     Cost:   one read; for a node that others may name a lock, and one Query for each of those ways. What goes along
             goes in the same transaction where it fits in there, else before it in several.
-    Raises: NotFound, HasEdges, ConditionFailed, TooLarge, WriteError.
+    Raises: NotFound, HasEdges, ConditionFailed, TooLarge, WriteError; Forbidden, also where a node that lies under its
+            key would go along which the caller may not delete. Edges go along, whosoever they are.
     """
-    before = await writing.read(named, at)
+    writing.rights.refuse(named.type, Right.DELETE)
+    if looked_at := asked.looked_at(named.type):
+        writing.rights.refuse(named.type, Right.READ, fields=looked_at)
+    before, rest = await writing.take(named, Right.DELETE, at, (), asked)
     key = writing.key(before)
     if key in writing.gone:
         raise NotFound(f"there is no {name_of(before.type, key)} any more: the same transaction deletes it", at)
     guards = [
         present(before.type, key, writing.operation.now, at),
+        *rest,
         *writing.conditions(before.type, key, asked, at),
         *writing.decide(before, key, asked, at),
     ]
@@ -128,11 +134,14 @@ async def _gather(
     for way, group in zip(inward, groups, strict=True):
         found = [item for item in group if writing.key(item) not in writing.gone]
         if found and not (cascade and may_go_along(writing.model, way)):
-            raise _linked(before.type, key, way, found, at)
+            raise _linked(before.type, key, way, found, [one for one in found if writing.rights.sees(one)], at)
         along.is_cut |= cascade and len(group) == most
         for item in found:
-            guard = present(item.type, writing.key(item), writing.operation.now, at, Rule.UNCHANGED)
-            await _gather(writing, along, item, [guard], at, cascade=cascade)
+            item_key = writing.key(item)
+            own = [present(item.type, item_key, writing.operation.now, at, Rule.UNCHANGED)]
+            if item.type.is_node:
+                own += writing.rights.rest(item, item_key, Right.DELETE, at)
+            await _gather(writing, along, item, own, at, cascade=cascade)
     along.items.append((before, guards))
 
 
@@ -144,11 +153,14 @@ def may_go_along(model: Model, way: Inward) -> bool:
     return not item.is_node or any(variable.path[0] == way.field for variable in variables)
 
 
-def _linked(type_: ItemType, key: ItemKey, way: Inward, found: list[Entity], at: InputPath) -> HasEdges:
+def _linked(
+    type_: ItemType, key: ItemKey, way: Inward, found: list[Entity], seen: list[Entity], at: InputPath
+) -> HasEdges:
     count = f"{len(found)} or more" if len(found) >= SHOWN else str(len(found))
-    names = ", ".join(name_of(item.type, item.key) for item in found[:SHOWN] if item.key)
+    names = ", ".join(name_of(item.type, item.key) for item in seen[:SHOWN] if item.key)
+    which = f"{count} {way.item_type} ({names})" if len(seen) == len(found) else f"some {way.item_type}"
     return HasEdges(
-        f"{name_of(type_, key)} is the `{way.field}` of {count} {way.item_type} ({names}): delete those first, or give "
+        f"{name_of(type_, key)} is the `{way.field}` of {which}: delete those first, or give "
         "`cascade: true`, which deletes edges and what lies under the node's key along with it",
         at,
     )

@@ -70,6 +70,11 @@ class Draft:
         return value
 
     @property
+    def key_paths(self) -> Mapping[Path, Any]:
+        """Give what a key says against the values: nothing, for it is made of them."""
+        return {}
+
+    @property
     def layouts(self) -> tuple[Layout, ...]:
         """List the layouts that the item has: one for each mirror, of the types that its references name."""
         return tuple(

@@ -38,7 +38,12 @@ async def claim(writing: Writing, named: Entity, at: InputPath) -> Entity | None
 async def refuse_taken(writing: Writing, named: Entity, at: InputPath) -> None:
     """Refuse a name that a node has. Raises AlreadyExists."""
     if await claim(writing, named, at) is not None:
-        raise AlreadyExists(f"there is a {describe(named)} already: change it by update or upsert", at)
+        raise is_taken(named, at)
+
+
+def is_taken(named: Entity, at: InputPath) -> AlreadyExists:
+    """Say that a node has the name already."""
+    return AlreadyExists(f"there is a {describe(named)} already: change it by update or upsert", at)
 
 
 async def _hold(writing: Writing, named: Entity, at: InputPath) -> None:

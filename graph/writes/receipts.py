@@ -1,7 +1,8 @@
 """Receipts: what makes a mutation with an idempotency key happen once, whoever repeats it and however late.
 
 A receipt is an item of its own, written by the transaction that it is for: either both are there, or neither is. Its
-partition key begins with "tablegraph-receipt#", and it is kept for a day.
+partition key begins with "tablegraph-receipt#", and it is kept for a day. Where the model has rules it is its caller's
+own: the same key of another one is another key.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from graph.errors import InputError, KeyReused, NotFound
 from graph.expressions import AnyOf, Compare, Not, Present
 from graph.loaders import Operation
 from graph.lookups import by_keys
-from graph.model import ItemType, Model
+from graph.model import ItemType
 from graph.ours import EXPIRES, RECEIPT, expiring, place
 from graph.requests import ItemKey, key_attribute, key_value
 from graph.scalars import AttributeValue
@@ -39,7 +40,7 @@ class Receipt:
 
 async def answered(operation: Operation, receipt: Receipt) -> Entity | None:
     """Give the item that the mutation resulted in, if it has been carried out. Raises KeyReused, NotFound."""
-    (item,) = await operation.items([where(operation.model, receipt)])
+    (item,) = await operation.items([where(operation, receipt)])
     if item is None or Decimal(item[EXPIRES]["N"]) <= operation.now:
         return None
     content = item[RECEIPT]["M"]
@@ -58,7 +59,7 @@ async def answered(operation: Operation, receipt: Receipt) -> Entity | None:
 
 def add(transaction: Transaction, operation: Operation, receipt: Receipt, result: Entity) -> None:
     """Put the receipt into the transaction that it is for."""
-    model, key = operation.model, where(operation.model, receipt)
+    model, key = operation.model, where(operation, receipt)
     result_key = result.key
     assert result_key is not None, "what was written has a key"
     content: dict[str, AttributeValue] = {
@@ -75,13 +76,24 @@ def add(transaction: Transaction, operation: Operation, receipt: Receipt, result
     transaction.put(key, item, [Guard(Rule.UNDONE, gone, "the receipt")])
 
 
-def where(model: Model, receipt: Receipt) -> ItemKey:
+def where(operation: Operation, receipt: Receipt) -> ItemKey:
     """Say where a receipt lies. Raises InputError when no table can hold it."""
+    model = operation.model
     own = model.tables[receipt.type.layouts[0].table]
     table = next((one for one in (own, *model.tables.values()) if one.period is None), None)
     if table is None:
         raise InputError("idempotency keys need a table that is there at all times: this model has time series alone")
-    return place(model, table, f"receipt#{_hash(receipt.key)}")
+    return place(model, table, f"receipt#{_hash(_whose(operation) + receipt.key)}")
+
+
+def _whose(operation: Operation) -> str:
+    """Write who a caller is, and of which tenants, so that no two are written alike; nothing where nobody counts."""
+    permissions = operation.permissions
+    if permissions is None:
+        return ""
+    rules = (rule for type_ in operation.model.items.values() for rule in type_.auth)
+    claims = sorted({match.claim for rule in rules for match in rule.tenant})
+    return repr((permissions.subject, [(name, sorted(permissions.claim(name))) for name in claims]))
 
 
 def _hash(text: str) -> str:

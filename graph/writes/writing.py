@@ -17,12 +17,15 @@ from graph.loaders import Operation
 from graph.lookups import by_keys
 from graph.model import Field, FieldKind, ItemType, Layout
 from graph.requests import ItemKey
+from graph.rules import Right
+from graph.tasks import together
 from graph.transaction import Guard, Rule, Transaction, shown
 from graph.updates import plus
 from graph.writes.counters import shares
 from graph.writes.draft import Draft, Wanted, behind
 from graph.writes.guards import LOCK, name_of, present, unchanged
 from graph.writes.locks import Locks, send
+from graph.writes.rights import Rights
 from graph.writes.stored import is_stored
 
 
@@ -32,6 +35,11 @@ class Conditions:
 
     version: int | None = None
     where: Filter = NO_FILTER
+
+    def looked_at(self, type_: ItemType) -> frozenset[str]:
+        """List the fields that are looked at, and told of by whether the write is done."""
+        version = () if self.version is None or type_.version is None else (type_.version,)
+        return frozenset((*version, *(path[0] for path in paths(self.where))))
 
 
 NO_CONDITIONS = Conditions()
@@ -48,6 +56,7 @@ class Writing:
         self.is_alone = is_alone
         """No other mutation is in the transaction."""
         self.model = operation.model
+        self.rights = Rights(operation.model, operation.permissions)
         self.locks = locks
         self.transaction = Transaction()
         self.now = datetime.now(UTC).replace(microsecond=0)
@@ -75,8 +84,22 @@ class Writing:
         """Read an item whole, as it is now. Raises NotFound."""
         (found,) = await by_keys(self.operation, [named])
         if found is None:
-            raise NotFound(f"there is no {describe(named)}: expected one that exists", at)
+            raise missing(named, at)
         return found
+
+    async def take(
+        self, named: Entity, right: Right, at: InputPath, fields: Iterable[str] = (), asked: Conditions = NO_CONDITIONS
+    ) -> tuple[Entity, list[Guard]]:
+        """Read an item to which the caller wants a right, and what keeps it.
+
+        Raises: NotFound, of one that they may not read as of one that is not there; Forbidden.
+        """
+        if not self.rights.may_see(named):
+            raise missing(named, at)
+        found = await self.read(named, at)
+        if not (self.rights.sees(found) or self.rights.has(found, right)):
+            raise missing(named, at)
+        return found, self.rights.rest(found, self.key(found), right, at, fields, asked.looked_at(named.type))
 
     def known(self, node: Entity) -> Draft | Entity:
         """Give the node that the transaction itself creates, where it is the one that is named."""
@@ -125,6 +148,22 @@ class Writing:
 
     # --- what is checked ---
 
+    async def refuse_unseen(self, draft: Draft, names: Iterable[str], at: InputPath) -> None:
+        """Refuse to name nodes that the caller may not read, as if they were not there. Raises NotFound."""
+        named = [(name, draft.values.get(name)) for name in names]
+        await together([self._refuse_unseen(node, (*at, name)) for name, node in named if isinstance(node, Entity)])
+
+    async def _refuse_unseen(self, node: Entity, at: InputPath) -> None:
+        if self.rights.may_name(node):
+            return
+        if node.type.virtual or not self.rights.may_see(node):
+            raise missing(node, at)
+        found = await self.read(node, at)
+        if not self.rights.sees(found):
+            raise missing(node, at)
+        key = self.key(found)
+        self.rights.resting[key] = self.rights.rest(found, key, Right.READ, at)
+
     async def check_node(
         self, draft: Draft, entry: Field, at: InputPath, layouts: Collection[Layout] | None = None
     ) -> None:
@@ -138,6 +177,7 @@ class Writing:
         at = (*at, entry.name)
         key = await self.key_of(node, at)
         guards = [present(node.type, key, self.operation.now, at), self.locks.free(node.type, key, at)]
+        guards += self.rights.resting.get(key, ())
         # A node that the transaction itself writes is named as it will be.
         rests_on = frozenset() if isinstance(node, Draft) else frozenset((LOCK,))
         if isinstance(node, Entity) and node.holds is None:
@@ -252,6 +292,16 @@ class Writing:
 def other_version(name: str, at: InputPath) -> VersionConflict:
     """Refuse a write of an item that has been written since the caller read it."""
     return VersionConflict(f"{name} has another version than `ifVersion`: read it again, and decide anew", at)
+
+
+def missing(named: Entity, at: InputPath) -> NotFound:
+    """Say that there is no such item."""
+    return NotFound(f"there is no {describe(named)}: expected one that exists", at)
+
+
+def taken(name: str, at: InputPath) -> AlreadyExists:
+    """Say that an item is there already."""
+    return AlreadyExists(f"{name} is there already: change it by update or upsert", at)
 
 
 def describe(named: Entity) -> str:

@@ -12,9 +12,11 @@ from graph.collection import Companion, Gathering, gather, gathering, has_compan
 from graph.columns import Loose
 from graph.direct import Direct
 from graph.entity import Entity
+from graph.errors import InputError
 from graph.keys import Path
 from graph.levels import one_by_one
 from graph.requests import ItemKey
+from graph.tenancy import within_tenant
 from resolvers.fields import ResolverField, ValueField
 from resolvers.meanings import Lookup
 from resolvers.node import companions, named_by
@@ -58,6 +60,8 @@ class LookupRead:
         self._direct = direct
         self._companions = companions
         self._constant: list[ItemKey] | None = None
+        self._is_constant = not lookup.item.tenants and all(one.constant is not None for one, _, _ in fields)
+        """Every caller means the same keys: none has a tenant's in them, which may be the caller's."""
         self._gatherings: dict[tuple[int, ...], tuple[bool, Gathering | None]] = {}
 
     async def __call__(self, run: Run, batch: Any) -> Found:
@@ -97,8 +101,9 @@ class LookupRead:
             )
         return self._gatherings[sizes]
 
-    def _named(self, run: Run, number: int) -> dict[Path, Any]:
-        return named_by(self._lookup.arguments, self._fields[number][0].of(run))
+    def _named(self, run: Run, number: int) -> Mapping[Path, Any]:
+        named = named_by(self._lookup.arguments, self._fields[number][0].of(run))
+        return within_tenant(run.operation.permissions, self._lookup.item, named)
 
     def _keys(self, run: Run) -> list[ItemKey] | None:
         """Make the keys of all lookups; None where one has to be looked at."""
@@ -108,12 +113,12 @@ class LookupRead:
         for number, _ in enumerate(self._fields):
             try:
                 key = self._direct.key(self._named(run, number))
-            except GraphQLError:
+            except (GraphQLError, InputError):
                 return None
             if key is None:
                 return None
             keys.append(key)
-        if all(arguments.constant is not None for arguments, _, _ in self._fields):
+        if self._is_constant:
             self._constant = keys
         return keys
 
