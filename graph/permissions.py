@@ -50,7 +50,7 @@ class Test:
         except ItemError:
             return False
         values = value if isinstance(value, (list, tuple, set, frozenset)) else (value,)
-        return any(one is not None and one is not UNKNOWN and _text(one) in self.values for one in values)
+        return any(one is not None and one is not UNKNOWN and claim_text(one) in self.values for one in values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,8 @@ class Grant:
     def may_hold(self, known: Mapping[Path, Any]) -> bool:
         """Say whether the caller may have it for an item of which these values are known."""
         return any(
-            all(test.path not in known or _text(known[test.path]) in test.values for test in way) for way in self.ways
+            all(test.path not in known or claim_text(known[test.path]) in test.values for test in way)
+            for way in self.ways
         )
 
     @property
@@ -182,10 +183,10 @@ def _values(name: str, raw: Any) -> Iterable[str]:
     if isinstance(raw, str) and name.rpartition(".")[2] in LISTS:
         return raw.split()
     values = raw if isinstance(raw, (list, tuple)) else (raw,)
-    return [_text(value) for value in values if isinstance(value, (str, int, float)) and value != ""]
+    return [claim_text(value) for value in values if isinstance(value, (str, int, float)) and value != ""]
 
 
-def _text(value: Any) -> str:
+def claim_text(value: Any) -> str:
     """Write a value as claims and items have it in common: true, and 7 for 7.0."""
     if isinstance(value, bool):
         return str(value).lower()

@@ -179,7 +179,11 @@ def score(query: Json, document: Json) -> float | None:
     if kind == "constant_score":
         return None if score(body["filter"], document) is None else float(body["boost"])
     if kind == "bool":
-        assert body.keys() <= {"must", "should"}
+        assert body.keys() <= {"must", "should", "filter"}
+        for one in body.get("filter", ()):
+            ((field, values),) = one["terms"].items()
+            if document.get(field) not in values:
+                return None
         must = [score(one, document) for one in body["must"]]
         if any(one is None for one in must):
             return None

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from graph.batches import BATCH_GET_KEYS
 from graph.cursor import Position, issuer
 from graph.entity import Entity
-from graph.errors import DeadlineExceeded, SearchUnavailable
+from graph.errors import DeadlineExceeded, Forbidden, SearchUnavailable
 from graph.lists import keep_where
 from graph.loaders import Operation
 from graph.lookups import by_keys
 from graph.model import ItemType
 from graph.paging import PageArguments, read_page, window
 from graph.reads import Asked, Connection, Edge, total
+from graph.rules import Right
 from graph.search.index import Hit, Searched, SearchIndex, item_key, searched
 from graph.search.words import Word, wanted
 from graph.sources import Batch, Entry, Keep, Reading, not_ours
+from graph.visible import visible
 
 T = TypeVar("T")
 
@@ -43,10 +45,10 @@ async def search(operation: Operation, item: ItemType, text: str, arguments: Pag
             f"this server has no search index, and `{item.name}` is searched: expected --search with the file that "
             "`tablegraph search rebuild` made, or with the URL of an OpenSearch"
         )
-    source = HitsSource(
-        operation, index, searched(operation.model, item), wanted(text), keep_where(operation, asked.where)
-    )
-    name = issuer(operation.model.seals, "search", item.name, source.words, asked.where)
+    of, is_all = _allowed(operation, searched(operation.model, item))
+    source = HitsSource(operation, index, of, wanted(text), keep_where(operation, asked.where), is_all)
+    scope = [] if of.tenants is None and not of.hidden else [sorted(of.tenants or ()), sorted(of.hidden)]
+    name = issuer(operation.model.seals, "search", item.name, source.words, asked.where, *scope)
     window_ = window(arguments, operation.limits, name, source)
     budget = operation.limits.read_budget
     page = None
@@ -59,15 +61,42 @@ async def search(operation: Operation, item: ItemType, text: str, arguments: Pag
     return Connection(name, edges, page, await total(source, page, budget, asked))
 
 
+def _allowed(operation: Operation, of: Searched) -> tuple[Searched, bool]:
+    """Narrow a search to what the caller may read, and say whether the index alone then knows what that is.
+
+    Raises: Forbidden where that is nothing.
+    """
+    permissions = operation.permissions
+    if permissions is None:
+        return of, True
+    grant = permissions.of(of.type_name, Right.READ)
+    hidden = [name for name in of.fields if not permissions.of_field(of.type_name, name, Right.READ).always]
+    if grant.never or len(hidden) == len(of.fields):
+        raise Forbidden(f"you may not search {of.type_name}: expected a caller whom its @auth lets read it")
+    of = replace(of, hidden=frozenset(hidden))
+    if grant.always:
+        return of, True
+    ways = [[test.values for test in way if test.path == of.tenant] for way in grant.ways]
+    paths = operation.model.items[of.type_name].tenants
+    if all(ways):
+        of = replace(of, tenants=frozenset().union(*(way[0] for way in ways)))
+    return of, all(ways) and all(test.path in paths for way in grant.ways for test in way)
+
+
 @dataclass(slots=True)
 class HitsSource:
-    """The nodes that have all of these words, the best first; those that are gone from the table are left out."""
+    """The nodes that have all of these words, the best first.
+
+    Those that are gone from the table are left out, and those that the caller may not read.
+    """
 
     operation: Operation
     index: SearchIndex
     of: Searched
     words: tuple[Word, ...]
     keep: Keep | None = None
+    is_all: bool = True
+    """All that the index finds may be read."""
     scores: dict[Position, float] = field(default_factory=dict)
     """How well each hit fits that was read."""
 
@@ -82,8 +111,8 @@ class HitsSource:
             raise not_ours()
 
     async def count(self) -> int | None:
-        """Count the hits by the index; a filter wants the nodes themselves."""
-        if self.keep is not None:
+        """Count the hits by the index; a filter wants the nodes themselves, and so do rules that look at them."""
+        if self.keep is not None or not self.is_all:
             return None
         return await self.ask(self.index.count(self.of, self.words)) if self.words else 0
 
@@ -99,7 +128,8 @@ class HitsSource:
         named = [Entity(model, item, key=item_key(self.of, hit.id)) for hit in hits]
         nodes = await by_keys(self.operation, named)
         self.scores |= {hit.position: hit.score for hit in hits}
-        entries = [Entry(hit.position, node) for hit, node in zip(hits, nodes, strict=True) if node is not None]
+        seen = [None if node is None else visible(self.operation, node) for node in nodes]
+        entries = [Entry(hit.position, node) for hit, node in zip(hits, seen, strict=True) if node is not None]
         return entries if self.keep is None else await self.keep(entries)
 
     async def ask(self, question: Coroutine[Any, Any, T]) -> T:

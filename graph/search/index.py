@@ -14,7 +14,7 @@ import orjson
 
 from graph.cursor import Position
 from graph.errors import SearchUnavailable
-from graph.keys import KeyValue
+from graph.keys import KeyValue, Path
 from graph.model import ItemType, Model
 from graph.requests import ItemKey
 from graph.scalars import number_text, storable
@@ -32,6 +32,12 @@ class Searched:
     table: str
     key_attributes: tuple[str, ...]
     fields: Mapping[str, float]
+    tenant: Path | None = None
+    """What of a node says its tenant: how well others' nodes fit then has no part in how well one does."""
+    tenants: frozenset[str] | None = None
+    """Whose nodes are searched; None: everybody's."""
+    hidden: frozenset[str] = frozenset()
+    """The fields that are not searched, for who searches may not read them."""
 
     @property
     def name(self) -> str:
@@ -41,7 +47,13 @@ class Searched:
     @property
     def makings(self) -> list[Any]:
         """List what an index is made of: with other fields or keys, or other words of a text, it is another one."""
-        return [VERSION, self.key_attributes, list(self.fields)]
+        tenant = [] if self.tenant is None else [".".join(self.tenant)]
+        return [VERSION, self.key_attributes, list(self.fields), *tenant]
+
+    @property
+    def shown(self) -> dict[str, float]:
+        """Give the fields that are searched, and how much each counts."""
+        return {name: weight for name, weight in self.fields.items() if name not in self.hidden}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +67,7 @@ class Document:
     id: str
     texts: Mapping[str, str] | None
     place: Place | None = None
+    tenant: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +139,8 @@ def searched_types(model: Model) -> dict[str, Searched]:
 def searched(model: Model, item: ItemType) -> Searched:
     """Say how a type is searched."""
     table = model.tables[item.layouts[0].table]
-    return Searched(item.name, table.name, table.key_attributes, item.searched)
+    tenant = min(item.tenants, key=lambda path: (len(path), path), default=None)
+    return Searched(item.name, table.name, table.key_attributes, item.searched, tenant)
 
 
 def missing(of: Searched) -> SearchUnavailable:

@@ -30,6 +30,8 @@ KIND = 100.0
 """What a better kind of hit is worth: more than any relevance within a kind."""
 DELETES_KEPT = "1d"
 """So long OpenSearch remembers the version of what was deleted: a rebuild must not bring it back."""
+TENANT = "tablegraph-tenant"
+"""The field that says whose a document is; no field of a model has such a name."""
 MANTISSA_BITS = 52
 PASSING = (429, 500, 502, 503, 504)
 """The statuses of what is no fault of the request."""
@@ -137,7 +139,9 @@ class OpenSearchIndex:
             if document.texts is None:
                 lines.append(orjson.dumps({"delete": identity}))
             else:
-                lines += [orjson.dumps({"index": identity}), orjson.dumps({"id": document.id, **document.texts})]
+                tenant = {} if document.tenant is None else {TENANT: document.tenant}
+                content = {"id": document.id, **tenant, **document.texts}
+                lines += [orjson.dumps({"index": identity}), orjson.dumps(content)]
         status, answer = await self._send("POST", "/_bulk", b"\n".join([*lines, b""]))
         for item in _expect(status, answer, "_bulk")["items"]:
             (action, told), *_ = item.items()
@@ -161,12 +165,17 @@ class OpenSearchIndex:
 
     def _settings(self, of: Searched) -> Json:
         text = {"type": "text", "analyzer": "whitespace", "index_options": "positions"}
+        tenant: Json = {}
+        if of.tenant is not None:
+            # How rare a word is would tell of other tenants' texts.
+            text["similarity"] = "boolean"
+            tenant[TENANT] = {"type": "keyword"}
         return {
             "settings": {"index": {"gc_deletes": DELETES_KEPT}},
             "mappings": {
                 "dynamic": "strict",
                 "_meta": {"makings": of.makings},
-                "properties": {"id": {"type": "keyword", "index": False}, **dict.fromkeys(of.fields, text)},
+                "properties": {"id": {"type": "keyword", "index": False}, **tenant, **dict.fromkeys(of.fields, text)},
             },
             "aliases": {_kept_alias(self._alias(of)): {}},
         }
@@ -268,29 +277,30 @@ def query(of: Searched, words: Sequence[Word]) -> Json:
     widest = [_any([_as_is(of, word), *_misspelt(of, word)]) for word in others]
     widest.append(_any([_as_is(of, last), _begun(of, last), *_misspelt(of, last)]))
     kinds = [{"constant_score": {"filter": kind, "boost": KIND}} for kind in (exact, begun)]
-    return {"bool": {"must": widest, "should": kinds}}
+    whose: Json = {} if of.tenants is None else {"filter": [{"terms": {TENANT: sorted(of.tenants)}}]}
+    return {"bool": {"must": widest, "should": kinds, **whose}}
 
 
 def _as_is(of: Searched, word: Word) -> Json:
     text = " ".join(word.tokens)
     return _any(
-        [{"match_phrase": {name: {"query": text, "boost": weight}}} for name, weight in of.fields.items()]
+        [{"match_phrase": {name: {"query": text, "boost": weight}}} for name, weight in of.shown.items()]
         if len(word.tokens) > 1
-        else [{"term": {name: {"value": text, "boost": weight}}} for name, weight in of.fields.items()]
+        else [{"term": {name: {"value": text, "boost": weight}}} for name, weight in of.shown.items()]
     )
 
 
 def _begun(of: Searched, word: Word) -> Json:
     if len(word.tokens) > 1:
         return _as_is(of, word)
-    return _any([{"prefix": {name: {"value": word.tokens[0], "boost": weight}}} for name, weight in of.fields.items()])
+    return _any([{"prefix": {name: {"value": word.tokens[0], "boost": weight}}} for name, weight in of.shown.items()])
 
 
 def _misspelt(of: Searched, word: Word) -> list[Json]:
     if not word.typos:
         return []
     asked = {"value": word.tokens[0], "fuzziness": word.typos, "transpositions": True}
-    return [{"fuzzy": {name: {**asked, "boost": weight}}} for name, weight in of.fields.items()]
+    return [{"fuzzy": {name: {**asked, "boost": weight}}} for name, weight in of.shown.items()]
 
 
 def _any(queries: list[Json]) -> Json:

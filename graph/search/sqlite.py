@@ -76,7 +76,7 @@ class SqliteIndex:
 
     async def count(self, of: Searched, words: Sequence[Word]) -> int:
         """Count all hits."""
-        return await self._asking(of, lambda tables: tables.count(words))
+        return await self._asking(of, lambda tables: tables.count(of, words))
 
     async def _asking(self, of: Searched, ask: Callable[[Tables], T]) -> T:
         if not self._path.exists():
@@ -133,7 +133,7 @@ class SqliteIndex:
                     "INSERT INTO indexes (name, makings, is_ready) VALUES (?, ?, 0)", (of.name, _makings(of))
                 )
                 numbers[of.name] = int(made.lastrowid or 0)
-                Tables(one, numbers[of.name]).create(tuple(of.fields))
+                Tables(one, numbers[of.name]).create(tuple(of.fields), has_tenant=of.tenant is not None)
             return numbers
 
         self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -44,13 +44,15 @@ class Tables:
         self._met: set[str] = set()
         """Words that the vocabulary may lack."""
 
-    def create(self, fields: Sequence[str]) -> None:
+    def create(self, fields: Sequence[str], *, has_tenant: bool) -> None:
         """Make the tables; a field of the type is a column of the texts."""
         # The words come folded, with spaces between them: this tokenizer cuts them at nothing else.
         columns = ", ".join(f"f{number}" for number, _ in enumerate(fields))
         self._run(f"CREATE VIRTUAL TABLE texts_{{n}} USING fts5({columns}, tokenize = 'ascii')")
         for statement in _TABLES:
             self._run(statement)
+        if has_tenant:
+            self._run("ALTER TABLE documents_{n} ADD COLUMN tenant TEXT")
 
     def drop(self) -> None:
         """Drop the index."""
@@ -77,6 +79,7 @@ class Tables:
                 "INSERT INTO documents_{n} (id, is_gone, shard, sequence) VALUES (?, ?, ?, ?)",
                 (document.id, is_gone, shard, sequence),
             )
+            self._put_tenant(int(made.lastrowid or 0), document)
             self._put_texts(int(made.lastrowid or 0), document)
             return
         number, was_gone, last_shard, last_sequence = known
@@ -88,6 +91,7 @@ class Tables:
         )
         if not was_gone:
             self._run("DELETE FROM texts_{n} WHERE rowid = ?", (number,))
+        self._put_tenant(number, document)
         self._put_texts(number, document)
 
     def put_new(self, document: Document) -> None:
@@ -96,7 +100,12 @@ class Tables:
             "INSERT OR IGNORE INTO documents_{n} (id, is_gone) VALUES (?, ?)", (document.id, document.texts is None)
         )
         if made.rowcount:
+            self._put_tenant(int(made.lastrowid or 0), document)
             self._put_texts(int(made.lastrowid or 0), document)
+
+    def _put_tenant(self, number: int, document: Document) -> None:
+        if document.of.tenant is not None:
+            self._run("UPDATE documents_{n} SET tenant = ? WHERE document = ?", (document.tenant, number))
 
     def _put_texts(self, number: int, document: Document) -> None:
         if document.texts is None:
@@ -131,44 +140,54 @@ class Tables:
         if not words:
             return []
         found: list[Hit] = []
-        better = ""
-        for kind, match in enumerate(self._matches(words)):
+        better: list[str] = []
+        for kind, parts in enumerate(self._matches(words)):
             least = KINDS - 1 - kind
             if len(found) < limit and (after is None or after[0] >= least * RANKS):
-                found += self._find(of, match, better, least, limit - len(found), after)
-            better = match
+                found += self._find(of, parts, better, least, limit - len(found), after)
+            better = parts
         return found
 
-    def count(self, words: Sequence[Word]) -> int:
+    def count(self, of: Searched, words: Sequence[Word]) -> int:
         """Count all hits: each kind has those of the better kinds among its own."""
         if not words:
             return 0
         *_, widest = self._matches(words)
-        return int(self._run("SELECT count(*) FROM texts_{n} WHERE texts_{n} MATCH ?", (widest,)).fetchone()[0])
+        found = self._run(
+            "SELECT count(*) FROM texts_{n} JOIN documents_{n} ON document = texts_{n}.rowid "
+            f"WHERE texts_{{n}} MATCH :match {_within(of)}",
+            {"match": _match(of, widest), **_tenants(of)},
+        )
+        return int(found.fetchone()[0])
 
-    def _matches(self, words: Sequence[Word]) -> Iterable[str]:
-        """Write what is searched for, from the narrowest to the widest: as it is, begun, and with typos."""
+    def _matches(self, words: Sequence[Word]) -> Iterable[list[str]]:
+        """Write what must all be found, from the narrowest to the widest: as it is, begun, and with typos."""
         *others, last = words
         exact = [_phrase(word) for word in words]
-        yield " AND ".join(exact)
+        yield exact
         begun = [*exact[:-1], f"{exact[-1]} *"]
-        yield " AND ".join(begun)
+        yield begun
         also = [self._alternatives(word) for word in others]
         also.append([*self._alternatives(last), *(f"{one} *" for one in self._alternatives(last, is_begun=True))])
         if any(also):
-            yield " AND ".join(f"({' OR '.join([one, *more])})" for one, more in zip(begun, also, strict=True))
+            yield [f"({' OR '.join([one, *more])})" for one, more in zip(begun, also, strict=True)]
 
     def _find(
-        self, of: Searched, match: str, better: str, least: int, limit: int, after: tuple[int, str] | None
+        self,
+        of: Searched,
+        parts: Sequence[str],
+        better: Sequence[str],
+        least: int,
+        limit: int,
+        after: tuple[int, str] | None,
     ) -> list[Hit]:
         """Find hits of one kind: their scores lie between that of the kind and the next."""
-        weights = ", ".join(str(float(weight)) for weight in of.fields.values())
-        # bm25() is below zero, and the further the better: this rises with it from 0 to 1.
-        relevance = f"1 - 1 / (1 - bm25(texts_{{n}}, {weights}))"
+        relevance, values = _by_all(of) if of.tenant is None else _by_itself(of, parts)
         rows = self._run(
             "SELECT id, rank FROM (SELECT documents_{n}.id AS id, "
             f"{least} * {RANKS} + CAST({RANKS} * ({relevance}) AS INTEGER) AS rank "
             "FROM texts_{n} JOIN documents_{n} ON document = texts_{n}.rowid WHERE texts_{n} MATCH :match "
+            + _within(of)
             + (
                 "AND texts_{n}.rowid NOT IN (SELECT rowid FROM texts_{n} WHERE texts_{n} MATCH :better) "
                 if better
@@ -177,7 +196,10 @@ class Tables:
             + ") "
             + ("WHERE rank < :rank OR (rank = :rank AND id > :id) " if after else "")
             + "ORDER BY rank DESC, id LIMIT :limit",
-            {"match": match, "better": better, "limit": limit} | ({"rank": after[0], "id": after[1]} if after else {}),
+            {"match": _match(of, parts), "better": _match(of, better), "limit": limit}
+            | values
+            | _tenants(of)
+            | ({"rank": after[0], "id": after[1]} if after else {}),
         )
         return [Hit(id_, rank / RANKS, (rank, id_)) for id_, rank in rows]
 
@@ -200,6 +222,54 @@ class Tables:
 
     def _run(self, statement: str, values: Sequence[object] | dict[str, object] = ()) -> sqlite3.Cursor:
         return self._connection.execute(statement.replace("{n}", str(self._number)), values)
+
+
+# --- what is asked of SQLite --------------------------------------------------------------------------------------
+
+
+def _match(of: Searched, parts: Sequence[str]) -> str:
+    """Write that all of these parts are found, in the fields that are searched."""
+    match = " AND ".join(parts)
+    return f"{{{' '.join(_columns(of))}}} : ({match})" if match and of.hidden else match
+
+
+def _columns(of: Searched) -> dict[str, float]:
+    """Give the columns that are searched, and how much each counts."""
+    return {f"f{number}": weight for number, (name, weight) in enumerate(of.fields.items()) if name not in of.hidden}
+
+
+def _within(of: Searched) -> str:
+    """Write whose nodes are found."""
+    return f" AND documents_{{n}}.tenant IN ({', '.join(f':{name}' for name in _tenants(of))}) " if of.tenants else ""
+
+
+def _tenants(of: Searched) -> dict[str, object]:
+    return {f"tenant{number}": tenant for number, tenant in enumerate(sorted(of.tenants or ()))}
+
+
+def _by_all(of: Searched) -> tuple[str, dict[str, object]]:
+    """Write how well a node fits, from 0 to 1, by how rare its words are among all."""
+    weights = ", ".join(str(float(weight)) for weight in of.fields.values())
+    # bm25() is below zero, and the further the better: this rises with it from 0 to 1.
+    return f"1 - 1 / (1 - bm25(texts_{{n}}, {weights}))", {}
+
+
+def _by_itself(of: Searched, parts: Sequence[str]) -> tuple[str, dict[str, object]]:
+    """Write how well a node fits, from 0 to 1, by which of its fields have some of the words and which have all.
+
+    How rare a word is would tell of other tenants' texts.
+    """
+    columns = _columns(of)
+    whole = 2 * sum(columns.values()) or 1.0
+    terms: list[str] = []
+    values: dict[str, object] = {}
+    for column, weight in columns.items():
+        for how in ("OR", "AND"):
+            values[f"{column}{how}"] = f"{column} : ({f' {how} '.join(parts)})"
+            held = f"texts_{{n}}.rowid IN (SELECT rowid FROM texts_{{n}} WHERE texts_{{n}} MATCH :{column}{how})"
+            terms.append(f"{weight} * ({held})")
+    # Not even all of it is the next kind.
+    return f"0.999 * ({' + '.join(terms)}) / {whole}", values
 
 
 def _phrase(word: Word) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 from graph.entity import Entity
 from graph.errors import ItemError
 from graph.model import Model, Table
+from graph.permissions import claim_text
 from graph.requests import Item
-from graph.search.index import Document, SearchIndex, document_id, searched, searched_types
+from graph.search.index import Document, Searched, SearchIndex, document_id, searched, searched_types
 from graph.search.words import tokens
 from graph.sources import has_expired
 from graph.streams.change import Change, Handler, Place, entity_of, table_of
@@ -67,7 +68,16 @@ def document_of(entity: Entity, place: Place | None = None) -> Document:
     if has_expired(entity, int(time.time())):
         return gone(entity, place)
     texts = {name: tokens(_text(entity, name)) for name in entity.type.searched}
-    return Document(searched(entity.model, entity.type), _id(entity), texts, place)
+    of = searched(entity.model, entity.type)
+    return Document(of, _id(entity), texts, place, _tenant(entity, of))
+
+
+def _tenant(entity: Entity, of: Searched) -> str | None:
+    """Say whose a node is: its key holds it."""
+    if of.tenant is None:
+        return None
+    held = entity.key_paths
+    return claim_text(held[of.tenant] if of.tenant in held else entity.at(of.tenant))
 
 
 def gone(entity: Entity, place: Place | None) -> Document:

@@ -14,20 +14,25 @@ from graph.filters import NO_FILTER, Filter
 from graph.keys import Path
 from graph.lists import keep_where, knowing, known_of, plan_of, target
 from graph.loaders import Operation
+from graph.lookups import by_keys
 from graph.model import Field, FieldKind, ItemType, Relationship
 from graph.planner import Plan
 from graph.reads import Asked, Edge, connection_name
 from graph.requests import Item, ItemKey, key_value
+from graph.rules import Right
 from graph.sources import Entry, has_expired
 from graph.streams.change import Change, ChangeKind, table_of
 from graph.streams.topics import Topic, of_item, of_partition, of_type, partition_of
+from graph.visible import visible
 
 T = TypeVar("T")
+
+A_NODE = "expected the `id` of a node that exists, for its other fields say where its edges lie, and who may read them"
 
 
 @dataclass(frozen=True, slots=True)
 class Event(Generic[T]):
-    """What a change means to somebody who follows what passes a filter.
+    """What a change means to somebody who follows what passes a filter, of what they may read.
 
     CREATED: it passes now, and did not before, whether it was there or not. REMOVED: it passed, and is gone or does
     not any more; then `after` is None, or what it is now.
@@ -107,6 +112,8 @@ class EdgeInterest:
     async def event(self, operation: Operation, change: Change) -> Event[Edge] | None:
         """Say what a change means; None where it means nothing. Raises StoreError where the filter asks the table."""
         before, after = (self._item(operation, change, item) for item in (change.before, change.after))
+        if before is after is None or not await _may_follow(operation, self.source):
+            return None
         event = await _event(operation, change, before, after, self.where)
         if event is None:
             return None
@@ -153,20 +160,31 @@ async def edge_interest(
     Raises: InputError where it does not exist and would have to; StoreError.
     """
     whole = await knowing(operation, relationship, node)
+    if not await _may_follow(operation, node):
+        raise InputError(f"`{relationship.source}.{relationship.name}` cannot be followed: {A_NODE}")
     known = known_of(relationship, whole)
     if known is None:
-        raise InputError(
-            f"`{relationship.source}.{relationship.name}` cannot be followed: expected the `id` of a node that exists, "
-            "for its other fields say where its edges lie"
-        )
+        raise InputError(f"`{relationship.source}.{relationship.name}` cannot be followed: {A_NODE}")
     name = connection_name(relationship, whole, Asked(where))
     return EdgeInterest(relationship, node, name, plan_of(relationship, where, known), where)
+
+
+async def _may_follow(operation: Operation, source: Entity) -> bool:
+    """Say whether the caller may read a node now: it is asked for only where its key alone does not say so."""
+    permissions = operation.permissions
+    if permissions is None or permissions.of(source.type.name, Right.READ).holds(source):
+        return True
+    (found,) = await by_keys(operation, [source])
+    return found is not None and visible(operation, found) is not None
 
 
 async def _event(
     operation: Operation, change: Change, before: Entity | None, after: Entity | None, where: Filter
 ) -> Event[Entity] | None:
-    operation.prime_item(change.key, change.after)
+    if operation.permissions is None:
+        operation.prime_item(change.key, change.after)
+    # What comes to be another one's goes, for who followed it, and nothing is told of what it is from then on.
+    before, after = (None if one is None else visible(operation, one) for one in (before, after))
     if after is not None and has_expired(after, operation.now):
         after = None
     elif after is not None and before is not None and has_expired(before, int(change.at)):
