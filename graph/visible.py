@@ -12,7 +12,7 @@ from graph.rules import Right
 
 
 def visible(operation: Operation, entity: Entity) -> Entity | None:
-    """Give of an item what the caller may read of it: None for one that they may not, the fields that they may."""
+    """Give of an item what the caller may read of it: the fields that they may, or None where that is not known."""
     permissions = operation.permissions
     if permissions is None:
         return entity
@@ -23,8 +23,9 @@ def visible(operation: Operation, entity: Entity) -> Entity | None:
         hidden |= set(_hidden_copies(permissions, entity))
         hidden -= entity.layout.templates.keys()
     wire = {name: value for name, value in entity.wire.items() if name not in hidden}
+    holds = None if entity.holds is None else entity.holds - hidden
     # What was loaded on the way is not the caller's: they load it themselves.
-    return Entity(operation.model, entity.type, layout=entity.layout, wire=wire, holds=entity.holds, named=entity.named)
+    return Entity(operation.model, entity.type, layout=entity.layout, wire=wire, holds=holds, named=entity.named)
 
 
 def _hidden(permissions: Permissions, type_: ItemType, item: Valued) -> Iterator[str]:

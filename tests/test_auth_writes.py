@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 
-from tests.conftest import Serve
+from graph.client import Meter, Response
+from graph.codec import Parse, parse_json
+from graph.requests import Item, Request, TransactWriteItems
+from tests.conftest import Serve, Served
 from tests.following import global_id
 from tests.shop import write
 from tests.works import ADA, ANN, BEA, BEN, BOTH, NOBODY, STAFF, WORKS, ask, codes, fill
-from tests.written import stored
+from tests.written import s, stored
 
 OK = "OK"
 
@@ -211,3 +215,171 @@ async def test_mutation_does_what_its_caller_may_and_nothing_else(what: str, ser
 
     expected = {name: outcomes.get(name, "FORBIDDEN") for name in CALLERS}
     assert told == {name: [] if outcome == OK else [outcome] for name, outcome in expected.items()}
+
+
+# --- what refusals and answers tell -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def works(serve: Serve) -> Served:
+    """Two organisations' works."""
+    served = await serve(WORKS)
+    await fill(served)
+    return served
+
+
+HIDDEN = [
+    'updateDiary(key: {{ number: "{}" }}, set: {{ text: "x" }}, where: {{ text: {{ eq: "y" }} }}) {{ __typename }}',
+    'updateDiary(key: {{ number: "{}" }}, set: {{ text: "x" }}, ifVersion: 9) {{ __typename }}',
+    'updateDiary(key: {{ number: "{}" }}, set: {{ number: "other" }}) {{ __typename }}',
+    'deleteDiary(key: {{ number: "{}" }}, cascade: true) {{ deletedId }}',
+    'createDiary(input: {{ number: "9", next: {{ number: "{}" }} }}) {{ __typename }}',
+    'upsertDiary(input: {{ number: "9", next: {{ number: "{}" }} }}) {{ __typename }}',
+]
+
+
+@pytest.mark.parametrize("mutation", HIDDEN)
+async def test_what_may_not_be_read_answers_as_what_is_not_there(mutation: str, works: Served) -> None:
+    hidden = await ask(works, ANN, f"mutation {{ m: {mutation.format('ada-1')} }}")
+    absent = await ask(works, ANN, f"mutation {{ m: {mutation.format('ada-2')} }}")
+
+    assert codes(hidden) == ["NOT_FOUND"]
+    assert orjson.dumps(hidden).replace(b"ada-1", b"ada-2") == orjson.dumps(absent)
+
+
+async def test_what_is_another_tenants_is_not_even_looked_at(works: Served) -> None:
+    person = global_id("Person", "PERSON#b#1")
+
+    body = await ask(
+        works, ANN, f'mutation {{ deletePerson(key: {{ id: "{person}" }}, cascade: true) {{ deletedId }} }}'
+    )
+
+    assert codes(body) == ["NOT_FOUND"]
+    assert works.sent == []
+
+
+async def test_field_that_the_caller_may_not_give_is_refused_before_anything_is_read(works: Served) -> None:
+    body = await ask(works, ANN, 'mutation { updateProject(key: { number: "1" }, set: { budget: 1 }) { __typename } }')
+
+    assert body["errors"][0]["message"] == (
+        "you may not UPDATE this Project.budget: expected a caller whom its @auth lets"
+    )
+    assert works.sent == []
+
+
+BOXES = """extend schema @table(name: "boxes", partitionKey: "pk")
+type Box @node(partition: "BOX#{org}#{number}") @auth(tenant: { field: "org", claim: "org" }) {
+  org: ID!  number: ID!  label: String }"""
+
+
+async def test_what_the_key_gives_the_right_to_is_written_without_reading(serve: Serve) -> None:
+    boxes = await serve(BOXES)
+    assert codes(await ask(boxes, ANN, 'mutation { createBox(input: { number: "1" }) { box { label } } }')) == []
+    assert boxes.operations == ["TransactWriteItems"]
+
+    update = 'mutation { updateBox(key: { number: "1" }, set: { label: "l" }) { box { label } } }'
+    assert codes(await ask(boxes, ANN, update)) == []
+    assert boxes.operations == ["TransactWriteItems"]
+
+
+class Meanwhile:
+    """Sends requests, and has something written before the first transaction."""
+
+    def __init__(self, served: Served, item: Item) -> None:
+        self._client = served.graph._client
+        self._served = served
+        self._item: Item | None = item
+
+    async def send(self, request: Request, meter: Meter, parse: Parse = parse_json) -> Response:
+        """Send a request."""
+        if isinstance(request, TransactWriteItems) and self._item is not None:
+            item, self._item = self._item, None
+            await write(self._served, item)
+        return await self._client.send(request, meter, parse)
+
+
+async def test_owner_is_part_of_the_condition_of_the_write(works: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    note = {**(await stored(works))["PROJECT#a#1", "NOTE#1"], "author": s("ann")}
+    monkeypatch.setattr(works.graph, "_client", Meanwhile(works, note))
+
+    update = f'updateNote(key: {{ {IN_A}, number: "1" }}, set: {{ text: "mine" }})'
+    body = await ask(works, ADA, f"mutation {{ {update} {{ __typename }} }}")
+
+    assert codes(body) == ["FORBIDDEN"]
+    assert (await stored(works))["PROJECT#a#1", "NOTE#1"] == note
+
+
+async def test_right_to_name_a_node_is_part_of_the_condition_of_the_write(
+    works: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    diary = (await stored(works))["DIARY#ada-1", "v0_diary"]
+    monkeypatch.setattr(works.graph, "_client", Meanwhile(works, {**diary, "by": s("ann")}))
+
+    create = 'createDiary(input: { number: "9", next: { number: "ada-1" } })'
+    body = await ask(works, ADA, f"mutation {{ {create} {{ __typename }} }}")
+
+    assert codes(body) == ["NOT_FOUND"]
+    assert ("DIARY#9", "v0_diary") not in await stored(works)
+
+
+async def test_payload_shows_of_what_was_written_what_the_caller_may_read(works: Served) -> None:
+    note = f'key: {{ {IN_A}, number: "1" }}'
+    text = "note { text secret project { budget number } }"
+
+    by_ada = await ask(works, ADA, f'mutation {{ updateNote({note}, set: {{ text: "t" }}) {{ {text} }} }}')
+    deleted = await ask(works, STAFF, f"mutation {{ deleteNote({note}) {{ deletedId {text} }} }}")
+
+    shown = {"text": "t", "secret": "alpha-secret", "project": {"budget": 7, "number": "1"}}
+    assert by_ada["data"]["updateNote"]["note"] == shown
+    assert deleted["data"]["deleteNote"]["note"] == {**shown, "secret": None}
+
+
+async def test_refusal_of_a_delete_names_no_items_that_the_caller_may_not_read(works: Served) -> None:
+    await ask(
+        works, ADA, 'mutation { createDiary(input: { number: "ada-2", next: { number: "ada-1" } }) { __typename } }'
+    )
+    diary = (await stored(works))["DIARY#ada-1", "v0_diary"]
+    await write(works, {**diary, "by": {"S": "ann"}})
+
+    body = await ask(works, ANN, 'mutation { deleteDiary(key: { number: "ada-1" }) { deletedId } }')
+
+    assert codes(body) == ["HAS_EDGES"]
+    assert "ada-2" not in str(body)
+
+
+async def test_transaction_is_refused_as_a_whole(works: Served) -> None:
+    before = await stored(works)
+
+    body = await ask(
+        works,
+        ANN,
+        """mutation @transaction {
+          one: createPerson(input: { number: "9" }) { __typename }
+          two: updateProject(key: { number: "1" }, set: { budget: 9 }) { __typename }
+        }""",
+    )
+
+    assert codes(body) == ["ROLLED_BACK", "FORBIDDEN"]
+    assert await stored(works) == before
+
+
+# --- idempotency keys ---------------------------------------------------------------------------------------------
+
+
+async def test_idempotency_key_is_its_callers_own(works: Served) -> None:
+    create = 'mutation { createPerson(input: { number: "9", name: "NAME" }) { person { org name } } }'
+
+    first = [await ask(works, who, create.replace("NAME", name), key="k") for who, name in ((ANN, "x"), (BEN, "y"))]
+    again = [await ask(works, who, create.replace("NAME", name), key="k") for who, name in ((ANN, "x"), (BEN, "y"))]
+
+    assert first == again
+    assert [body["data"]["createPerson"]["person"]["org"] for body in first] == ["a", "b"]
+
+
+async def test_answer_to_a_repetition_shows_what_the_caller_may_read_by_then(works: Served) -> None:
+    new = f'createNote(input: {{ {IN_A}, number: "9", author: "ann", secret: "s" }}) {{ note {{ secret }} }}'
+    create = f"mutation {{ {new} }}"
+    first = await ask(works, ANN, create, key="k")
+    again = await ask(works, ANN, create, key="k")
+
+    assert first == again == {"data": {"createNote": {"note": {"secret": "s"}}}}

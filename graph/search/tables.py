@@ -240,7 +240,9 @@ def _columns(of: Searched) -> dict[str, float]:
 
 def _within(of: Searched) -> str:
     """Write whose nodes are found."""
-    return f" AND documents_{{n}}.tenant IN ({', '.join(f':{name}' for name in _tenants(of))}) " if of.tenants else ""
+    if of.tenants is None:
+        return ""
+    return f" AND documents_{{n}}.tenant IN ({', '.join(f':{name}' for name in _tenants(of))}) "
 
 
 def _tenants(of: Searched) -> dict[str, object]:

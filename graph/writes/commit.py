@@ -93,7 +93,7 @@ def _tell(operation: Operation, written: list[Entity]) -> list[Entity]:
     operation.forget()
     for place, node in operation.writer.inverses.items():
         operation.inverses[place] = None if node is None else _named(node)
-    return [(visible(operation, one) if one.holds is None else None) or _named(one) for one in written]
+    return [visible(operation, one) or _named(one) for one in written]
 
 
 def _named(entity: Entity) -> Entity:
