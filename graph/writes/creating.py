@@ -106,7 +106,7 @@ def _rest(writing: Writing, found: Entity, draft: Draft, new: NewItem) -> list[G
 
 def refuse(writing: Writing, new: NewItem, *rights: Right) -> None:
     """Refuse items that the caller may not create, whatever they are, and what comes along. Raises Forbidden."""
-    writing.rights.refuse(new.type, *rights, fields=new.given)
+    writing.rights.refuse(new.type, *rights, fields=[*new.given, *new.lists])
     for value in new.values.values():
         if isinstance(value, NewItem):
             refuse(writing, value, Right.CREATE)
