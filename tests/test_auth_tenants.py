@@ -137,6 +137,8 @@ async def test_owner_that_is_a_node_is_filled_in_where_the_claim_names_it_whole(
 
     assert codes(await ask(served, member("a", "bob"), create.replace('"1"', '"2"'))) == ["NOT_FOUND"]
     assert codes(await ask(served, STAFF, create.replace('"1"', '"2"'))) == ["BAD_INPUT"]
+    assert codes(await ask(served, STAFF, create.replace('"1"', '"2", by: null'))) == ["BAD_INPUT"]
+    assert codes(await ask(served, member("a", "ann"), create.replace('"1"', '"2", by: null'))) == ["FORBIDDEN"]
 
 
 async def test_one_of_several_owners_is_filled_in_as_a_list(serve: Serve) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from graph import errors
 from graph.doctor.findings import Code as Diagnosis
+from graph.identity import Identity
 from graph.maintenance.findings import NEVER_MENDED, Code
 from graph.maintenance.walk import Walk
 from graph.patterns import access_patterns
@@ -222,6 +223,17 @@ async def test_every_mutation_does_what_is_said_beside_it(serve: Serve) -> None:
     ]
     assert served.sent[0][0] == "TransactWriteItems", "nothing is read before"
     assert (await served.data(change))["updateBox"]["box"] == {"weightInKg": 22.06, "pallet": {"number": "B021002"}}
+
+
+async def test_what_is_said_of_rights_is_so(serve: Serve) -> None:
+    served = await serve(next(block for block in blocks("graphql") if "@auth" in block))
+    create = next(block for block in blocks("graphql") if block.startswith("# as "))
+    claims = json.loads(create.splitlines()[0].removeprefix("# as "))
+
+    answer = await served.api.execute(Request(create, identity=Identity(claims["sub"], claims=claims)))
+
+    shown = {"org": "acme", "notes": {"nodes": [{"author": "ann"}]}}
+    assert answer.body == {"data": {"createProject": {"project": shown}}}
 
 
 async def test_the_event_shown_is_the_one_that_comes(serve: Serve, engine: str) -> None:

@@ -141,7 +141,8 @@ async def with_nodes(writing: Writing, values: Mapping[str, Any]) -> dict[str, A
 async def _draft(writing: Writing, new: NewItem) -> Draft:
     """Take the values given, make those that are not, and create the nodes that come along. Raises InputError."""
     implied = writing.rights.implied(new.type, Right.CREATE)
-    for name in implied_fields(new.type) - new.values.keys() - implied.keys():
+    said = {name for name, value in new.values.items() if value is not None}
+    for name in implied_fields(new.type) - said - implied.keys():
         if new.type.fields[name].type.required and new.type.fields[name].default is None:
             raise InputError(
                 f"`{'.'.join(map(str, (*new.at, name)))}` is left out: expected it, for your credentials do not say "
