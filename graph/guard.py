@@ -156,6 +156,11 @@ class Guard:
         """Say whether the operation is only explained."""
         return bool(getattr(self._sender, "is_imagined", False))
 
+    @property
+    def sender(self) -> Sender:
+        """Give what it guards: it sees everything."""
+        return self._sender
+
     async def send(self, request: Request, meter: Meter, parse: Parse = parse_json) -> Response:
         """Send a request, and give of its answer what may be read. Raises StoreError."""
         match request:

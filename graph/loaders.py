@@ -134,7 +134,7 @@ class Operation:
         if self._writer is None:
             self._writer = Operation(
                 self.model,
-                self._client,
+                self._client.sender if isinstance(self._client, Guard) else self._client,
                 self.limits,
                 self.meter,
                 consistent=self.consistent,

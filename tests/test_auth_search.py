@@ -86,7 +86,7 @@ async def test_hits_and_their_count_are_those_of_ones_own_tenant(texts: Served) 
 
     assert (await found(texts, BOTH, "red"))["data"]["searchPages"]["totalCount"] == 4
     assert (await found(texts, STAFF, "red"))["data"]["searchPages"]["totalCount"] == 5
-    assert codes(await found(texts, NOBODY, "red")) == ["FORBIDDEN"]
+    assert codes(await found(texts, NOBODY, "red")) == ["UNAUTHENTICATED"]
 
 
 async def test_count_alone_is_the_indexs(texts: Served) -> None:

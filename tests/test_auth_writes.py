@@ -213,7 +213,7 @@ async def test_mutation_does_what_its_caller_may_and_nothing_else(what: str, ser
             gone = [item for key, item in after.items() if key not in before]
             await write(works, *(item for key, item in before.items() if after.get(key) != item), gone=gone)
 
-    expected = {name: outcomes.get(name, "FORBIDDEN") for name in CALLERS}
+    expected = {name: outcomes.get(name, "FORBIDDEN") for name in CALLERS} | {"nobody": "UNAUTHENTICATED"}
     assert told == {name: [] if outcome == OK else [outcome] for name, outcome in expected.items()}
 
 
@@ -327,11 +327,13 @@ async def test_payload_shows_of_what_was_written_what_the_caller_may_read(works:
     text = "note { text secret project { budget number } }"
 
     by_ada = await ask(works, ADA, f'mutation {{ updateNote({note}, set: {{ text: "t" }}) {{ {text} }} }}')
+    by_staff = await ask(works, STAFF, f'mutation {{ updateNote({note}, set: {{ text: "u" }}) {{ {text} }} }}')
     deleted = await ask(works, STAFF, f"mutation {{ deleteNote({note}) {{ deletedId {text} }} }}")
 
     shown = {"text": "t", "secret": "alpha-secret", "project": {"budget": 7, "number": "1"}}
     assert by_ada["data"]["updateNote"]["note"] == shown
-    assert deleted["data"]["deleteNote"]["note"] == {**shown, "secret": None}
+    assert by_staff["data"]["updateNote"]["note"] == {**shown, "text": "u", "secret": None}
+    assert deleted["data"]["deleteNote"]["note"] == {**shown, "text": "u", "secret": None}
 
 
 async def test_refusal_of_a_delete_names_no_items_that_the_caller_may_not_read(works: Served) -> None:
