@@ -146,20 +146,16 @@ class Guard:
     """Sends the requests of one operation, and gives of the answers what its caller may read."""
 
     def __init__(self, sender: Sender, sight: Sight) -> None:
-        self._sender = sender
-        self._sight = sight
+        self.sender = sender
+        """What it guards: it sees everything."""
+        self.sight = sight
         self._reachable: dict[tuple[str, str | None, tuple[KeyValue, ...]], bool] = {}
         self._ruled: dict[tuple[str, KeyValue], tuple[Ruled, ...]] = {}
 
     @property
     def is_imagined(self) -> bool:
         """Say whether the operation is only explained."""
-        return bool(getattr(self._sender, "is_imagined", False))
-
-    @property
-    def sender(self) -> Sender:
-        """Give what it guards: it sees everything."""
-        return self._sender
+        return bool(getattr(self.sender, "is_imagined", False))
 
     async def send(self, request: Request, meter: Meter, parse: Parse = parse_json) -> Response:
         """Send a request, and give of its answer what may be read. Raises StoreError."""
@@ -174,12 +170,12 @@ class Guard:
                 return await self._page(request, meter, parse)
             case Scan():
                 return await self._page(request, meter, parse)
-        return await self._sender.send(request, meter, parse)
+        return await self.sender.send(request, meter, parse)
 
     async def _get(self, request: GetItem, meter: Meter, parse: Parse) -> Response:
         if not self._may_reach_item(request.table, request.key):
             return {}
-        response = await self._sender.send(request, meter, parse)
+        response = await self.sender.send(request, meter, parse)
         if "Item" in response and not self._kept(request.table, [response["Item"]]):
             del response["Item"]
         return response
@@ -188,16 +184,16 @@ class Guard:
         keys = tuple([key for key in request.keys if self._may_reach_item(request.table, key)])
         if not keys:
             return {"Responses": {request.table: []}}
-        response = await self._sender.send(replace(request, keys=keys), meter, parse)
+        response = await self.sender.send(replace(request, keys=keys), meter, parse)
         answers = response["Responses"]
         answers[request.table] = self._kept(request.table, answers.get(request.table, []))
         return response
 
     async def _page(self, request: Query | Scan, meter: Meter, parse: Parse) -> Response:
-        if not self._sight.ruled(request.table):
-            return await self._sender.send(request, meter, parse)
+        if not self.sight.ruled(request.table):
+            return await self.sender.send(request, meter, parse)
         # DynamoDB would count what the caller may not read.
-        response = await self._sender.send(replace(request, count=False) if request.count else request, meter, parse)
+        response = await self.sender.send(replace(request, count=False) if request.count else request, meter, parse)
         response["Items"] = self._kept(request.table, response["Items"])
         response["Count"] = len(response["Items"])
         if request.count:
@@ -210,17 +206,17 @@ class Guard:
     def _may_reach(self, table: str, index: str | None, partition: tuple[KeyValue, ...]) -> bool:
         known = self._reachable.get((table, index, partition))
         if known is None:
-            known = self._sight.is_reachable(table, index, partition)
+            known = self.sight.is_reachable(table, index, partition)
             self._reachable[table, index, partition] = known
         return known
 
     def _kept(self, table: str, items: Sequence[Item]) -> list[Item]:
         """Keep the items that the caller may read."""
-        return [item for item in items if self._sight.shows(self._candidates(table, item), item)]
+        return [item for item in items if self.sight.shows(self._candidates(table, item), item)]
 
     def _candidates(self, table: str, item: Item) -> tuple[Ruled, ...]:
         """List the layouts that an item may have, as far as the first attribute of its key tells: others share it."""
-        ruled = self._sight.ruled(table)
+        ruled = self.sight.ruled(table)
         if not ruled:
             return ()
         attribute = item.get(ruled[0].key)

@@ -123,6 +123,11 @@ class Operation:
         return self._client.send(request, self.meter, self.parse)
 
     @property
+    def sight(self) -> Sight | None:
+        """Give what the caller may read of items; None: everything."""
+        return self._client.sight if isinstance(self._client, Guard) else None
+
+    @property
     def writer(self) -> Operation:
         """Give the operation that mutations read and write by: it sees what the caller may not as well.
 

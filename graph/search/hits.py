@@ -21,7 +21,6 @@ from graph.rules import Right
 from graph.search.index import Hit, Searched, SearchIndex, item_key, searched
 from graph.search.words import Word, wanted
 from graph.sources import Batch, Entry, Keep, Reading, not_ours
-from graph.visible import visible
 
 T = TypeVar("T")
 
@@ -128,8 +127,7 @@ class HitsSource:
         named = [Entity(model, item, key=item_key(self.of, hit.id)) for hit in hits]
         nodes = await by_keys(self.operation, named)
         self.scores |= {hit.position: hit.score for hit in hits}
-        seen = [None if node is None else visible(self.operation, node) for node in nodes]
-        entries = [Entry(hit.position, node) for hit, node in zip(hits, seen, strict=True) if node is not None]
+        entries = [Entry(hit.position, node) for hit, node in zip(hits, nodes, strict=True) if node is not None]
         return entries if self.keep is None else await self.keep(entries)
 
     async def ask(self, question: Coroutine[Any, Any, T]) -> T:
