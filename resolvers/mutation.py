@@ -185,7 +185,6 @@ def _text(value: Any) -> str:
 
 def _create(item: ItemType) -> Prepare:
     async def create(writing: Writing, given: Mapping[str, Any]) -> Any:
-        writing.rights.refuse(item, Right.CREATE)
         return await creating.create(writing, read_new(writing.operation, item, given["input"], ("input",)))
 
     return create
@@ -193,7 +192,6 @@ def _create(item: ItemType) -> Prepare:
 
 def _upsert(item: ItemType) -> Prepare:
     async def upsert(writing: Writing, given: Mapping[str, Any]) -> Any:
-        writing.rights.refuse(item, Right.CREATE, Right.UPDATE)
         return await creating.upsert(writing, read_new(writing.operation, item, given["input"], ("input",)))
 
     return upsert
@@ -201,7 +199,6 @@ def _upsert(item: ItemType) -> Prepare:
 
 def _update(item: ItemType) -> Prepare:
     async def update(writing: Writing, given: Mapping[str, Any]) -> Any:
-        writing.rights.refuse(item, Right.UPDATE)
         named = read_key(writing.operation, item.name, given["key"], ("key",))
         patch = read_patch(writing.operation, item, given)
         asked = read_conditions(writing.model, item, given)
@@ -214,7 +211,6 @@ def _update(item: ItemType) -> Prepare:
 
 def _delete(item: ItemType) -> Prepare:
     async def delete(writing: Writing, given: Mapping[str, Any]) -> Any:
-        writing.rights.refuse(item, Right.DELETE)
         named = read_key(writing.operation, item.name, given["key"], ("key",))
         asked = read_conditions(writing.model, item, given)
         return await deleting.delete(writing, named, asked, (), cascade=bool(given.get("cascade")))

@@ -13,16 +13,13 @@ from strawberry.types.field import StrawberryField
 from graph.cursor import Issuer, issuer
 from graph.entity import Entity
 from graph.errors import IdError
-from graph.filters import Filter, paths
 from graph.loaders import Operation
 from graph.lookups import load
 from graph.model import ItemType, Model, Relationship, TypeRef
 from graph.patterns import lookup_name
 from graph.reads import Asked, Edge, load_edges
-from graph.rules import Right
 from graph.streams.change import ChangeKind
 from graph.streams.interests import EdgeInterest, Event, Interest, NodeInterest, edge_interest
-from graph.writes.rights import Rights
 from resolvers.fields import ResolverField, annotation, argument, resolver_field, value_field
 from resolvers.filters import read_where
 from resolvers.inputs import InputBuilder
@@ -89,7 +86,6 @@ class SubscriptionBuilder:
         async def follow(operation: Operation, given: Mapping[str, Any]) -> Interest:
             named = None if given.get("id") is None else read_node(operation.model, given["id"], (item.name,))
             where = read_where(operation.model, item.name, given.get("where"), operation.permissions)
-            _refuse_unreadable(operation, item, where)
             return NodeInterest(item, None if named is None else named.key, where)
 
         node = annotation(self._classes[item.name], NULLABLE)
@@ -114,8 +110,6 @@ class SubscriptionBuilder:
         async def follow(operation: Operation, given: Mapping[str, Any]) -> Interest:
             source = read_node(operation.model, given["id"], (pattern.source,))
             where = read_where(operation.model, pattern.item_types[0], given.get("where"), operation.permissions)
-            for name in pattern.item_types:
-                _refuse_unreadable(operation, operation.model.items[name], where)
             return await edge_interest(operation, pattern, source, where)
 
         title = f"{pattern.source}{pattern.name[:1].upper()}{pattern.name[1:]}"
@@ -190,12 +184,6 @@ def followable(model: Model) -> Iterator[Relationship]:
     for pattern in model.relationships.values():
         if pattern.many and not pattern.path and model.items[pattern.source].is_node:
             yield pattern
-
-
-def _refuse_unreadable(operation: Operation, type_: ItemType, where: Filter) -> None:
-    """Refuse to follow what the caller may read nothing of, and to filter by what they may not. Raises Forbidden."""
-    names = {path[0] for path in paths(where)} & type_.fields.keys()
-    Rights(operation.model, operation.permissions).refuse(type_, Right.READ, fields=names)
 
 
 def read_node(model: Model, text: str, types: tuple[str, ...]) -> Entity:
