@@ -106,7 +106,7 @@ async def lookup(
 
     Raises: KeyValueError when the fields cannot make a key; InputError where it is not known of which tenant it is.
     """
-    named = within_tenant(operation.permissions, type_, named)
+    named = within_tenant(operation.model, operation.permissions, type_, named)
     entity = Entity(operation.model, type_, named=named)
     if companions and not type_.virtual:
         with operation.reading():

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from graph.errors import InputError, KeyValueError
 from graph.filters import Filter, bounds
-from graph.keys import Path
+from graph.keys import Path, Template
 from graph.loaders import Operation
-from graph.model import Find, ItemType, Layout
+from graph.model import Find, ItemType, Model
 from graph.permissions import Permissions
 from graph.planner import plan
 from graph.rules import Right
 from graph.scalars import Scalar
 
 
-def within_tenant(permissions: Permissions | None, type_: ItemType, named: Mapping[Path, Any]) -> Mapping[Path, Any]:
+def within_tenant(
+    model: Model, permissions: Permissions | None, type_: ItemType, named: Mapping[Path, Any]
+) -> Mapping[Path, Any]:
     """Add the caller's tenant to what names an item, where its key holds that and nobody says which.
 
     Raises: InputError where the caller's credentials do not say it either.
     """
     if not type_.tenants:
         return named
-    scalars = _scalars(type_, type_.layouts[:1])
+    scalars = _scalars(_naming(model, type_))
     left_out = [path for path in sorted(type_.tenants) if path in scalars and path not in named]
     if not left_out:
         return named
@@ -47,7 +49,8 @@ def tenant_of(operation: Operation, find: Find, where: Filter) -> Mapping[Path, 
     for name in find.item_types:
         type_ = operation.model.items[name]
         if type_.tenants:
-            scalars = _scalars(type_, type_.layouts)
+            templates = (template for layout in type_.layouts for template in layout.templates.values())
+            scalars = _scalars(templates)
             known |= _bound(operation.permissions, type_, [path for path in type_.tenants if path in scalars], scalars)
     tenants = {path for name in find.item_types for path in operation.model.items[name].tenants}
     if tenants and plan(find.accesses, bounds(where, known)) is None:
@@ -79,8 +82,13 @@ def of_text(scalar: Scalar, text: str) -> Any:
         ) from None
 
 
-def _scalars(type_: ItemType, layouts: Collection[Layout]) -> dict[Path, Scalar]:
-    """Give the scalars of all that keys hold, and the name of the type."""
-    templates = [template for layout in layouts for template in layout.templates.values()]
-    templates += [type_.ref] if type_.ref is not None else []
+def _naming(model: Model, type_: ItemType) -> Iterator[Template]:
+    """List what names an item: its key, and what others name it by."""
+    layout = type_.layouts[0]
+    yield from (layout.templates[name] for name in model.tables[layout.table].key_attributes)
+    if type_.ref is not None:
+        yield type_.ref
+
+
+def _scalars(templates: Iterable[Template]) -> dict[Path, Scalar]:
     return {variable.path: variable.scalar for template in templates for variable in template.variables}

@@ -152,3 +152,35 @@ async def test_one_of_several_owners_is_filled_in_as_a_list(serve: Serve) -> Non
     assert alone["data"]["createTalk"]["talk"] == {"speakers": ["ann"]}
     assert both["data"]["createTalk"]["talk"] == {"speakers": ["bob", "ann"]}
     assert codes(other) == ["FORBIDDEN"]
+
+
+ELSEWHERE = """extend schema
+  @table(name: "elsewhere", partitionKey: "pk", sortKey: "sk")
+  @index(name: "by-site", partitionKey: "sites", sortKey: "sk")
+type Site @node(key: "SITE#{org}#{number}") @auth(tenant: { field: "org", claim: "org" }) @auth(roles: ["staff"]) {
+  org: ID!
+  number: ID!
+  name: String
+}
+type Gate @node(partition: "GATE#{org}#{number}", sort: "gate")
+  @indexed(by: "by-site", partition: "{site.org}#{site.number}")
+  @auth(tenant: { field: "org", claim: "org" }) @auth(roles: ["staff"]) {
+  org: ID!
+  number: ID!
+  site: Site!
+}
+"""
+
+
+async def test_tenant_of_what_an_index_names_is_no_part_of_the_name(serve: Serve) -> None:
+    served = await serve(ELSEWHERE)
+    created = await ask(
+        served, ANN, 'mutation { createGate(input: { number: "1", site: { create: { number: "2" } } }) { __typename } }'
+    )
+    assert "errors" not in created, created
+
+    for who, query in (
+        (ANN, '{ gate(number: "1") { site { number } } }'),
+        (STAFF, '{ gate(org: "a", number: "1") { site { number } } }'),
+    ):
+        assert (await ask(served, who, query))["data"] == {"gate": {"site": {"number": "2"}}}

@@ -103,7 +103,7 @@ class LookupRead:
 
     def _named(self, run: Run, number: int) -> Mapping[Path, Any]:
         named = named_by(self._lookup.arguments, self._fields[number][0].of(run))
-        return within_tenant(run.operation.permissions, self._lookup.item, named)
+        return within_tenant(run.operation.model, run.operation.permissions, self._lookup.item, named)
 
     def _keys(self, run: Run) -> list[ItemKey] | None:
         """Make the keys of all lookups; None where one has to be looked at."""
