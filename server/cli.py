@@ -109,6 +109,8 @@ def _add_explain(commands: Any) -> None:
     explain = _command(commands, "explain", _later("server.looking", "explain"), text)
     explain.add_argument("query", help="a GraphQL query, or @FILE")
     explain.add_argument("--variables", default="{}", metavar="JSON", help="the query's variables")
+    explain.add_argument("--claims", metavar="JSON", help="what is known of the caller, where the model has @auth")
+    explain.add_argument("--roles", default="", metavar="ROLES", help="the caller's roles, with commas between them")
     explain.add_argument("--length", type=int, default=10, metavar="N", help="items that every list is taken to hold")
     explain.add_argument(
         "--item-bytes", type=int, default=400, metavar="N", help="size that every item is taken to have"

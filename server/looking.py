@@ -8,7 +8,9 @@ import json
 import math
 import sys
 from pathlib import Path
+from typing import Any
 
+from graph.identity import ANONYMOUS, Identity
 from graph.imagined import ImaginedTable, explanation
 from graph.loaders import Graph, Limits
 from graph.model import CopyMode
@@ -71,14 +73,34 @@ def explain(options: argparse.Namespace, settings: Settings) -> int:
     graph = Graph(model, table, Limits(linger_secs=1.0), search=ImaginedIndex(table))
     api = Api(graph, executor=settings.executor, limits=settings.document_limits)
     try:
-        variables = json.loads(options.variables)
+        variables = _json_object("--variables", options.variables)
+        identity = _caller(options)
     except ValueError as error:
-        return _fail(f"--variables: expected a JSON object, got {options.variables!r}: {error}", MISUSED)
-    response = asyncio.run(api.execute(Request(query, variables)))
+        return _fail(str(error), MISUSED)
+    response = asyncio.run(api.execute(Request(query, variables, identity=identity)))
     if "errors" in response.body:
         return _fail("\n".join(error["message"] for error in response.body["errors"]), FAILED)
     sys.stdout.write(explanation(table, options.length, options.item_bytes) + "\n")
     return 0
+
+
+def _json_object(name: str, text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{name}: expected a JSON object, got {text!r}: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{name}: expected a JSON object, got {text!r}")
+    return found
+
+
+def _caller(options: argparse.Namespace) -> Identity:
+    """Make the caller that the query is explained for. Raises ValueError."""
+    roles = frozenset(role.strip() for role in options.roles.split(",") if role.strip())
+    if options.claims is None and not roles:
+        return ANONYMOUS
+    claims = _json_object("--claims", options.claims or "{}")
+    return Identity(str(claims.get("sub", "somebody")), roles, claims)
 
 
 def shards(options: argparse.Namespace, _: Settings) -> int:

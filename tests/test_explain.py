@@ -251,3 +251,21 @@ def test_check_of_a_folder_says_which_file_is_missing(capsys: pytest.CaptureFixt
 
     assert code == 2
     assert "say which one with --schema" in err
+
+
+def test_explain_shows_the_requests_of_a_caller(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    schema = tmp_path / "schema.graphql"
+    schema.write_text(
+        'extend schema @table(name: "notes", partitionKey: "pk")\n'
+        'type Note @node(key: "NOTE#{org}#{number}") @auth(tenant: { field: "org", claim: "org" })\n'
+        '  @auth(roles: ["support"]) { org: ID!  number: ID!  text: String }\n'
+    )
+    query = '{ note(number: "1") { text } }'
+    code, _, told = run(capsys, "explain", "--schema", str(schema), query)
+    assert (code, "callers without credentials" in told) == (1, True)
+    code, out, _ = run(capsys, "explain", "--schema", str(schema), "--claims", '{"org": "acme"}', query)
+    assert (code, "GetItem" in out) == (0, True)
+    code, _, told = run(capsys, "explain", "--schema", str(schema), "--roles", "support", query)
+    assert (code, "org" in told) == (1, True)
+    code, _, told = run(capsys, "explain", "--schema", str(schema), "--claims", "[]", query)
+    assert (code, told) == (2, "--claims: expected a JSON object, got '[]'\n")
