@@ -1,4 +1,4 @@
-"""The only place of I/O: a request goes out by a transport, its answer comes back counted and retried."""
+"""The only place of I/O: a request goes out by a transport, its answer comes back counted, or is asked for again."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from graph.circuit import Circuit
 from graph.codec import Parse, parse_json
-from graph.errors import DeadlineExceeded, GraphError, Throttled, Unavailable
-from graph.requests import Request, TableRequest, TransactWriteItems
+from graph.errors import CostExceeded, DeadlineExceeded, GraphError, StoreError, Throttled, Unavailable
+from graph.requests import BatchGetItem, GetItem, PutItems, Query, Request, Scan, TableRequest, TransactWriteItems
+from graph.sizes import READ_UNIT_BYTES, TYPICAL_ITEM_BYTES
 from graph.slots import Slots
 
 if TYPE_CHECKING:
@@ -49,6 +52,8 @@ FIRST_READ_SECS = 0.5
 """What the first attempt of a read may take, where giving it up stops it; each other one may take twice as long."""
 LEAST_TIME_SECS = 0.001
 """With less time left nothing is begun: timers are no more exact."""
+BYTES = "Bytes"
+"""What a transport that counts adds to an answer: how large it was."""
 
 
 @dataclass(slots=True)
@@ -58,6 +63,14 @@ class Meter:
     report_capacity: bool = False
     deadline: float | None = None
     """On the event loop's clock, in seconds."""
+    timeout_secs: float | None = None
+    """How long the operation has from its beginning to its deadline."""
+    max_units: float = inf
+    """In read units: who has read more reads no further."""
+    read_units: float = 0.0
+    """What the answers show to have been read; DynamoDB's own count costs a tenth of a small request to ask for."""
+    estimated: float | None = None
+    """The read units that were estimated before."""
     requests: list[Request] = field(default_factory=list)
     capacity_units: float = 0.0
     items_read: int = 0
@@ -80,6 +93,8 @@ class Meter:
             "capacityUnits": round(self.capacity_units, 3),
             "indexes": sorted({request.index for request in self.requests if request.index}),
         }
+        if self.estimated is not None:
+            cost["estimated"] = self.estimated
         if self.blobs_read or self.blobs_written:
             cost["blobs"] = {"read": self.blobs_read, "written": self.blobs_written}
         if self.searches:
@@ -102,29 +117,78 @@ class Client:
         self._carrier = transport if isinstance(transport, Carrier) else None
         self._carried = self._carrier.carried if self._carrier is not None else frozenset()
         self._slots = Slots(max_in_flight)
+        self._circuits: dict[str, Circuit] = {}
 
     async def send(self, request: Request, meter: Meter, parse: Parse = parse_json) -> Response:
         """Send a request until it is answered; a transport that can parses the answer as wanted.
 
-        Raises: StoreError: Throttled or Unavailable after the last try, the others at once.
+        Raises: StoreError: Throttled or Unavailable after the last try, the others at once; Unavailable at once while
+                the table's circuit is open.
         """
+        # Who has no deadline waits for as long as it takes: nobody waits for him.
+        circuit = None if meter.deadline is None else self._circuit(request)
         attempt = 1
         while True:
             _refuse_late(meter)
+            if meter.read_units > meter.max_units and type(request) in READS:
+                raise _too_costly(meter)
             if not self._slots.take():
                 await self._turn(meter)
+            if circuit is not None and not circuit.is_calm:
+                try:
+                    circuit.enter()
+                except Unavailable:
+                    self._slots.free()
+                    raise
             meter.requests.append(request)
             try:
                 response = await self._attempt(request, meter, parse, attempt)
-            except RETRYABLE as error:
-                if attempt == MAX_TRIES:
-                    _refuse_late(meter, error)
-                    raise
-                await back_off(attempt, meter, error)
+            except StoreError as error:
+                await self._failed(error, attempt, meter, circuit)
                 attempt += 1
             else:
-                _count(response, meter)
+                if circuit is not None and not circuit.is_calm:
+                    circuit.answered()
+                _count(request, response, meter)
                 return response
+
+    @staticmethod
+    async def _failed(error: StoreError, attempt: int, meter: Meter, circuit: Circuit | None) -> None:
+        """Wait until it is time for another attempt. Raises the error where there is to be none."""
+        if isinstance(error, DeadlineExceeded):
+            raise error
+        if isinstance(error, Unavailable):
+            # What fails or is slow but once says nothing yet, unless it was sent to see whether the table answers.
+            may_try_again = circuit is None or (attempt == 1 and not circuit.is_open) or circuit.failed()
+        else:
+            may_try_again = isinstance(error, Throttled)
+            if circuit is not None and not circuit.is_calm:
+                circuit.answered()
+        if may_try_again and attempt < MAX_TRIES:
+            await back_off(attempt, meter, error)
+            return
+        if isinstance(error, RETRYABLE):
+            _refuse_late(meter, error)
+        raise error
+
+    def _circuit(self, request: Request) -> Circuit | None:
+        """Give the circuit of the table that a request is about; what asks about tables themselves has none."""
+        table: str
+        if type(request) in WITH_ITEMS:
+            table = request.table  # type: ignore[union-attr]
+        elif isinstance(request, TransactWriteItems) and request.actions:
+            table = request.actions[0].table
+        else:
+            return None
+        found = self._circuits.get(table)
+        if found is None:
+            found = self._circuits[table] = Circuit(table)
+        return found
+
+    @property
+    def tables_down(self) -> list[str]:
+        """Name the tables that are taken not to answer."""
+        return [circuit.table for circuit in self._circuits.values() if circuit.is_open]
 
     def _attempt(self, request: Request, meter: Meter, parse: Parse, attempt: int) -> Coroutine[Any, Any, Response]:
         """Send a request once, in the slot that is taken; `attempt` counts from 1."""
@@ -146,7 +210,7 @@ class Client:
         try:
             await self._slots.turn(id(meter), meter.deadline)
         except TimeoutError:
-            raise _out_of_time() from None
+            raise _out_of_time(meter) from None
 
     async def _call(self, request: Request, meter: Meter) -> Response:
         """Send by a transport that may go on after its caller: the slot is free when it is done."""
@@ -205,18 +269,47 @@ def _attempt_limit(meter: Meter) -> float | None:
 
 def _refuse_late(meter: Meter, error: GraphError | None = None) -> None:
     if meter.deadline is not None and asyncio.get_running_loop().time() + LEAST_TIME_SECS > meter.deadline:
-        raise _out_of_time() from error
+        raise _out_of_time(meter) from error
 
 
-def _out_of_time() -> DeadlineExceeded:
+def _out_of_time(meter: Meter) -> DeadlineExceeded:
     return DeadlineExceeded(
-        "the operation's time is used up before DynamoDB has answered: ask for fewer items, or raise the time limit"
+        "the operation's time is used up before DynamoDB has answered: ask for fewer items, or raise the time limit",
+        meter.timeout_secs,
     )
 
 
-def _count(response: Response, meter: Meter) -> None:
-    meter.capacity_units += capacity_units_in(response)
+def _too_costly(meter: Meter) -> CostExceeded:
+    return CostExceeded(
+        f"the operation has read {meter.read_units:,.10g} read units, by {len(meter.requests):,} requests, and "
+        f"{meter.max_units:,.10g} is what it may cost: what it has read is in the answer. Ask for less at once",
+        meter.read_units,
+        meter.max_units,
+    )
+
+
+READS = frozenset((GetItem, BatchGetItem, Query, Scan))
+WITH_ITEMS = READS | {PutItems}
+
+
+def _count(request: Request, response: Response, meter: Meter) -> None:
+    if "ConsumedCapacity" in response:
+        meter.capacity_units += capacity_units_in(response)
     meter.items_read += items_in(response)
+    size_bytes: float = response.pop(BYTES, 0)
+    least = 1
+    if "ScannedCount" in response:
+        read = response["ScannedCount"]
+        if "Items" not in response:
+            size_bytes = read * TYPICAL_ITEM_BYTES
+        elif read > (given := response.get("Count", 0)):
+            # Those that a filter dropped are taken to be as large as the others.
+            size_bytes = read * (size_bytes / given if given else TYPICAL_ITEM_BYTES)
+    elif "Responses" in response:
+        least = len(request.keys) if isinstance(request, BatchGetItem) else 1
+    units = size_bytes // READ_UNIT_BYTES
+    # Half a unit each, and a whole one where it is read consistently.
+    meter.read_units += max(units, least) * (1.0 if getattr(request, "consistent", False) else 0.5)
 
 
 def capacity_units_in(response: Response) -> float:

@@ -32,10 +32,13 @@ GraphError
     ├── BlobUnavailable  the bucket of large values cannot be used
     ├── Throttled       capacity is used up, also after retries
     ├── Unavailable     no answer, or a fault on DynamoDB's side, also after retries
+    │   └── CircuitOpen  there was none of late, and it is not asked for a while
     ├── DeadlineExceeded  the operation's time is used up
+    ├── CostExceeded    the operation has read as much as it may cost
     ├── TableMissing    the table or index does not exist
     ├── TableBusy       the table is being made or changed
     ├── AccessRefused   credentials are missing, wrong, or not allowed to do this
+    │   └── KeysRefused  they are no longer known, or not yet
     ├── RequestRefused  DynamoDB refuses the request as it stands
     ├── IteratorExpired  a place in a stream was not asked for in time
     ├── RecordsTrimmed  what is asked for of a stream is older than it keeps
@@ -63,6 +66,10 @@ class GraphError(Exception):
     def extensions(self) -> dict[str, object]:
         """Carry the code to the client: graphql-core copies this into the GraphQL error."""
         return {"code": self.code}
+
+
+def _limited(code: str, limit: str, value: float, most: float) -> dict[str, object]:
+    return {"code": code, "limit": limit, "value": value, "most": most}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -118,6 +125,19 @@ class PageError(InputError):
     """The paging arguments contradict each other or ask for too much."""
 
     code = "BAD_PAGE"
+
+    def __init__(self, message: str, size: int | None = None, most: int | None = None) -> None:
+        super().__init__(message)
+        self.size = size
+        """Too large a page, where that is at fault."""
+        self.most = most
+
+    @property
+    def extensions(self) -> dict[str, object]:
+        """Carry the code to the client, and the limit where it is exceeded."""
+        if self.size is None or self.most is None:
+            return {"code": self.code}
+        return _limited(self.code, "pageSize", self.size, self.most)
 
 
 class Forbidden(GraphError):
@@ -211,6 +231,15 @@ class BudgetExceeded(GraphError):
 
     code = "READ_BUDGET"
 
+    def __init__(self, message: str, most: int) -> None:
+        super().__init__(message)
+        self.most = most
+
+    @property
+    def extensions(self) -> dict[str, object]:
+        """Carry the code to the client, and the limit."""
+        return _limited(self.code, "readBudget", self.most + 1, self.most)
+
 
 class StreamError(GraphError):
     """Changes cannot be followed."""
@@ -296,11 +325,49 @@ class Unavailable(StoreError):
     in_public = "The data cannot be reached now: ask again later."
 
 
+class CircuitOpen(Unavailable):
+    """DynamoDB has not answered for this table of late, and is not asked for another `retry_after` seconds."""
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+    @property
+    def extensions(self) -> dict[str, object]:
+        """Carry the code to the client, and in how many seconds it may ask again."""
+        return {"code": self.code, "retryAfter": round(self.retry_after, 1)}
+
+
 class DeadlineExceeded(StoreError):
-    """The operation's time is used up before its reads are."""
+    """The operation's time is used up before its reads are: `most` seconds."""
 
     code = "DEADLINE_EXCEEDED"
     in_public = "The operation took longer than it may: ask for less at once."
+
+    def __init__(self, message: str, most: float | None = None) -> None:
+        super().__init__(message)
+        self.most = most
+
+    @property
+    def extensions(self) -> dict[str, object]:
+        """Carry the code to the client, and the limit in seconds."""
+        return {"code": self.code} if self.most is None else _limited(self.code, "time", self.most, self.most)
+
+
+class CostExceeded(StoreError):
+    """The operation has read as much as it may cost, in read units; what it has read stays in the answer."""
+
+    code = "LIMIT_EXCEEDED"
+
+    def __init__(self, message: str, spent: float, most: float) -> None:
+        super().__init__(message)
+        self.spent = spent
+        self.most = most
+
+    @property
+    def extensions(self) -> dict[str, object]:
+        """Carry the code to the client, the limit, and what has been spent."""
+        return _limited(self.code, "cost", self.spent, self.most)
 
 
 class TableMissing(StoreError):
@@ -320,6 +387,10 @@ class AccessRefused(StoreError):
     """Credentials are missing, wrong, or do not allow the request."""
 
     code = "ACCESS_REFUSED"
+
+
+class KeysRefused(AccessRefused):
+    """The keys that a request was signed with are not known, or no longer: others may have taken their place."""
 
 
 class RequestRefused(StoreError):

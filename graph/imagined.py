@@ -32,11 +32,9 @@ from graph.requests import (
     key_attribute,
     key_value,
 )
-from graph.scalars import DATE, DATE_TIME, AttributeValue, Scalar
-from graph.sharding import READ_UNIT_BYTES
-from graph.sizes import item_bytes
+from graph.scalars import DATE, DATE_TIME, AttributeValue, sample
+from graph.sizes import TYPICAL_ITEM_BYTES, WRITE_UNIT_BYTES, item_bytes, read_units
 
-WRITE_UNIT_BYTES = 1024
 KINDS = ("read", "write")
 
 
@@ -46,7 +44,7 @@ class ImaginedTable:
     `length` is how many items every list holds, `item_bytes` how large an item is taken to be for the read units.
     """
 
-    def __init__(self, model: Model, length: int = 10, item_bytes: int = 400) -> None:
+    def __init__(self, model: Model, length: int = 10, item_bytes: int = TYPICAL_ITEM_BYTES) -> None:
         self._model = model
         self._length = length
         self._item_bytes = item_bytes
@@ -94,7 +92,7 @@ class ImaginedTable:
         return 2 * max(1, ceil(size / WRITE_UNIT_BYTES))
 
     def _units(self, items: int) -> float:
-        return max(1, ceil(items * self._item_bytes / READ_UNIT_BYTES)) / 2
+        return read_units(items * self._item_bytes)
 
     def _at(self, table: str, key: KeyAttributes) -> Item | None:
         for layout in self._layouts(table):
@@ -175,7 +173,7 @@ class ImaginedTable:
                     item.setdefault(field.attribute, copied)
         for name, template in layout.templates.items():
             for variable in template.variables:
-                known.setdefault(variable.path, _sample(variable.scalar, number))
+                known.setdefault(variable.path, sample(variable.scalar, number))
             item[name] = key_attribute(template.format(dict.fromkeys(_shard_paths(template), 0) | known))
         table = self._model.tables[layout.table]
         if table.type_attribute:
@@ -186,12 +184,12 @@ class ImaginedTable:
         if field.kind is FieldKind.REFERENCE:
             name = layout.ends.get(field.name) or next(iter(field.refs))
             ref = field.refs[name]
-            inner = {v.path: known.get((field.name, *v.path), _sample(v.scalar, number)) for v in ref.variables}
+            inner = {v.path: known.get((field.name, *v.path), sample(v.scalar, number)) for v in ref.variables}
             return key_attribute(ref.format(inner))
         if field.kind is FieldKind.RELATIONSHIP:
             return None
         if field.scalar is not None:
-            value = known.get((field.name,), _sample(field.scalar, number))
+            value = known.get((field.name,), sample(field.scalar, number))
             written = field.scalar.write(value)
             return {"L": [written]} if field.type.of else written
         return {"L": []} if field.type.of else {"M": self._map(field.type.named, number)}
@@ -199,7 +197,7 @@ class ImaginedTable:
     def _map(self, name: str, number: str) -> dict[str, AttributeValue]:
         fields = self._model.objects[name].fields.values()
         return {
-            field.attribute: field.scalar.write(_sample(field.scalar, number))
+            field.attribute: field.scalar.write(sample(field.scalar, number))
             for field in fields
             if field.scalar is not None and field.type.of is None
         }
@@ -250,12 +248,12 @@ def _guesses(
     for name, bound in chain.from_iterable(map(_bounds, same)):
         known |= layout.templates[name].parse(bound) or {}
     for name, bound in _bounds(last):
-        for tail in ("", number, _sample(DATE, number), _sample(DATE_TIME, number)):
+        for tail in ("", number, sample(DATE, number), sample(DATE_TIME, number)):
             parsed = layout.templates[name].parse(bound + tail if isinstance(bound, str) else bound)
             if parsed is not None:
                 yield known | parsed
     variables = [variable for template in layout.sort(index) for variable in template.variables]
-    choices = [variable.scalar.values or (_sample(variable.scalar, number),) for variable in variables]
+    choices = [variable.scalar.values or (sample(variable.scalar, number),) for variable in variables]
     for choice in product(*choices):
         yield dict(zip((variable.path for variable in variables), choice, strict=True)) | dict(partition)
 
@@ -280,18 +278,6 @@ def _holds(sort: Condition, item: Item) -> bool:
             return bool(low <= item[attribute].get(letter, "") <= high)
         case _:
             return True
-
-
-def _sample(scalar: Scalar, number: str) -> Any:
-    day = f"2022-01-{1 + int(number) % 28:02}"
-    samples: dict[str, Any] = {
-        "Boolean": True,
-        "Date": day,
-        "DateTime": f"{day}T00:00:00Z",
-        "JSON": {},
-        "Base64": "",
-    }
-    return scalar.values[0] if scalar.values else samples.get(scalar.name, int(number) if scalar.numeric else number)
 
 
 def _literal_letters(layout: Layout) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -55,7 +56,8 @@ class Limits:
     """The numbers that bound an operation.
 
     `max_cascade` is how many items a write may take along besides its own. `read_budget` and `scan_budget` count the
-    items that one page may evaluate under a filter before it is returned part-filled.
+    items that one page may evaluate under a filter before it is returned part-filled. `max_cost` is in read units: an
+    operation that is estimated to take more is refused, and one that has taken more reads no further.
     """
 
     default_page_size: int = 50
@@ -64,6 +66,7 @@ class Limits:
     scan_budget: int = 100_000
     max_cascade: int = 1000
     linger_secs: float = 0.015
+    max_cost: float = inf
 
 
 class Sender(Protocol):
@@ -256,18 +259,22 @@ class Operation:
             return {keys[0]: response["Item"]} if "Item" in response else {}
         names = [name for name, _ in keys[0]]
         found: dict[KeyAttributes, Item] = {}
-        attempt = 0
+        attempt, size = 0, len(keys)
         while keys:
-            response = await self._send(BatchGetItem(table, tuple(keys), self.consistent))
+            asked, keys = keys[:size], keys[size:]
+            response = await self._send(BatchGetItem(table, tuple(asked), self.consistent))
             items = response["Responses"].get(table, ())
             found.update(zip(keys_of(items, names), items, strict=True))
             left = response.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])
-            attempt = 1 if len(left) < len(keys) else attempt + 1
-            keys = [_key_of(item, names) for item in left]
-            if keys and attempt == MAX_TRIES:
-                raise Throttled(f"DynamoDB left {len(keys)} keys of {table!r} unprocessed {MAX_TRIES} times in a row")
-            if keys:
-                await back_off(attempt, self.meter)
+            if not left:
+                continue
+            # Of a request that is too much for the table nothing is answered: less of it at once may be.
+            is_stuck = len(left) == len(asked)
+            attempt, size = (attempt + 1, max(1, len(asked) // 2)) if is_stuck else (1, size)
+            keys += [_key_of(item, names) for item in left]
+            if attempt == MAX_TRIES:
+                raise Throttled(f"DynamoDB left {len(left)} keys of {table!r} unprocessed {MAX_TRIES} times in a row")
+            await back_off(attempt, self.meter)
         return found
 
     async def _get_named(self, table: str, names: Sequence[str], texts: Sequence[str]) -> list[Item | None]:
@@ -439,7 +446,7 @@ class Graph:
         `identity` is who asks: only what the rules of the model let them may be done. None: it is our own doing.
         """
         deadline = None if timeout_secs is None else asyncio.get_running_loop().time() + timeout_secs
-        meter = Meter(report_capacity, deadline)
+        meter = Meter(report_capacity, deadline, timeout_secs, self.limits.max_cost)
         if (observing := observer.get()) is not None:
             meter.observation = observing.begins(meter)
         client = self._client if reads is None else reads.over(self._client)
@@ -464,6 +471,12 @@ class Graph:
         if found is None:
             found = self._sights[identity] = Sight(self.model, Permissions(self.model, identity))
         return found
+
+    @property
+    def tables_down(self) -> list[str]:
+        """Name the tables that are taken not to answer now."""
+        down: list[str] = getattr(self._client, "tables_down", [])
+        return down
 
     async def send(self, request: Request, meter: Meter | None = None, parse: Parse = parse_json) -> Response:
         """Send a single request outside any operation. Raises StoreError."""

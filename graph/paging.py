@@ -70,7 +70,9 @@ def window(arguments: PageArguments, limits: Limits, connection: Issuer, source:
     if not 0 <= size <= limits.max_page_size:
         raise PageError(
             f"`{name}` must be from 0 to {limits.max_page_size}, got {size}. Ask for a smaller page and go on from its "
-            "cursor"
+            "cursor",
+            size if size > 0 else None,
+            limits.max_page_size,
         )
     after = _position(arguments.after, "after", connection, source)
     before = _position(arguments.before, "before", connection, source)
@@ -142,5 +144,6 @@ async def read_first(source: Source, budget: int) -> Entry | None:
             return batch.entries[0] if batch.entries else None
         evaluated += batch.evaluated
     raise BudgetExceeded(
-        f"the one item wanted is not among the first {evaluated} that it may be, and the read budget is {budget}"
+        f"the one item wanted is not among the first {evaluated} that it may be, and the read budget is {budget}",
+        budget,
     )

@@ -122,7 +122,7 @@ def _find(model: Model, find: Find) -> AccessPattern:
     ranged = {argument.path for argument in find.arguments if argument.range_fields is not None}
     several = len(access.layouts) > 1
     condition = _condition(access.layouts[0], access.index, known, ranged=ranged, several=several)
-    fan_out = _fan_out(access, known)
+    fan_out = fan_out_of(access, known)
     requests = _queries(fan_out, access.index)
     for argument in find.arguments:
         if argument.type.of is not None and argument.path in _paths(access.layouts[0], access.index):
@@ -143,7 +143,7 @@ def _bound(parts: Iterable[Part], known: set[Path]) -> list[Part]:
 def _relationship(model: Model, relationship: Relationship) -> AccessPattern:
     access = relationship.accesses[0]
     known = {(relationship.start, *path) for path in relationship.needs} | {*relationship.asks}
-    fan_out = _fan_out(access, known)
+    fan_out = fan_out_of(access, known)
     return AccessPattern(
         f"{relationship.source}.{relationship.name}{_asked(relationship)}",
         _queries(fan_out, access.index),
@@ -206,7 +206,7 @@ def _paths(layout: Layout, index: Index) -> set[Path]:
     return {variable.path for name in index.key_attributes for variable in layout.templates[name].variables}
 
 
-def _fan_out(access: Access, known: set[Path]) -> int:
+def fan_out_of(access: Access, known: set[Path]) -> int:
     """Multiply the values that are fanned out over: in the partition always, in the sort key to reach a known one."""
     layout, count = access.layouts[0], 1
     for part in partition_parts(layout, access.index):

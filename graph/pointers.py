@@ -111,7 +111,8 @@ class Pointers:
         except TimeoutError:
             raise DeadlineExceeded(
                 "the operation's time is used up before its large values are read or written: ask for fewer, or raise "
-                "the time limit"
+                "the time limit",
+                self._meter.timeout_secs,
             ) from None
 
     async def close(self) -> None:

@@ -223,6 +223,7 @@ async def _count_by_reading(source: Source, budget: int) -> int:
     if page.has_next:
         raise BudgetExceeded(
             f"totalCount with this filter would read more than {budget} items, which is the read budget: expected a "
-            "filter that a key condition can serve, or no totalCount"
+            "filter that a key condition can serve, or no totalCount",
+            budget,
         )
     return len(page.entries)

@@ -383,3 +383,16 @@ def enum_scalar(name: str, values: tuple[str, ...]) -> Scalar:
 def ignoring_case(scalar: Scalar) -> Scalar:
     """Make the variant of a text scalar whose values are compared without regard to case."""
     return replace(scalar, comparable=str.lower, same_in_store=False)
+
+
+def sample(scalar: Scalar, number: str) -> Any:
+    """Make a value of a scalar; another number makes another one."""
+    day = f"2022-01-{1 + int(number) % 28:02}"
+    samples: dict[str, Any] = {
+        "Boolean": True,
+        "Date": day,
+        "DateTime": f"{day}T00:00:00Z",
+        "JSON": {},
+        "Base64": "",
+    }
+    return scalar.values[0] if scalar.values else samples.get(scalar.name, int(number) if scalar.numeric else number)

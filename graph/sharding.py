@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import ceil, floor
 
-READ_UNIT_BYTES = 4096
+from graph.sizes import READ_UNIT_BYTES
+
 PARTITION_READ_UNITS = 3000
 """What one partition gives in a second. Source: DynamoDB Developer Guide, "Designing partition keys"."""
 

@@ -1,11 +1,17 @@
-"""How large DynamoDB finds an item."""
+"""How large DynamoDB finds an item, and what it takes to read so much."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Any
 
 from graph.scalars import AttributeValue
+
+READ_UNIT_BYTES = 4096
+WRITE_UNIT_BYTES = 1024
+TYPICAL_ITEM_BYTES = 400
+"""How large an item is taken to be where nobody has seen it."""
 
 
 def item_bytes(item: Mapping[str, AttributeValue]) -> int:
@@ -37,3 +43,11 @@ def _scalar_bytes(letter: str, content: Any) -> int:
     # About one byte for two digits, and one more.
     digits = sum(character.isdigit() for character in str(content).strip("-0."))
     return min(21, (digits + 1) // 2 + 1)
+
+
+def read_units(size_bytes: float) -> float:
+    """Count what an eventually consistent read of so much takes, of one item or of one Query.
+
+    Source: DynamoDB developer guide, "DynamoDB read and write operations".
+    """
+    return max(1, ceil(size_bytes / READ_UNIT_BYTES)) / 2

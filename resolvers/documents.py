@@ -20,10 +20,12 @@ from graphql import (
 )
 from graphql.execution.values import VariableValues
 
+from graph.loaders import Limits
 from graph.model import Model
 from graph.observation import step
 from graph.permissions import Denied, Permissions
 from resolvers.caching import Caching
+from resolvers.cost import Cost, compile_cost
 from resolvers.limits import LARGEST_TOLD, DocumentLimits, Unmeasurable, exceeded, parse_within
 from resolvers.operation import CachePolicy, Request
 from resolvers.permitted import Permitted
@@ -61,6 +63,9 @@ class Prepared:
         self.is_incremental = surveyed.is_incremental
         self.is_plain = surveyed.is_plain
         """Whether plans serve it."""
+        self.estimated: float | None = None
+        """What it is estimated to read, where that is the same whatever its variables, and is known to be no more than
+        it may cost."""
         self.shows_copies = shows_copies
         """Whether its answers may show copies that are behind."""
         self.introspects = any(
@@ -72,6 +77,7 @@ class Prepared:
         self._surveyed = surveyed
         self._refused: OrderedDict[frozenset[Denied], list[GraphQLError]] = OrderedDict()
         self._plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
+        self._costs: OrderedDict[tuple[Any, ...], Cost] = OrderedDict()
 
     def refused(self, permissions: Permissions, permitted: Permitted) -> list[GraphQLError]:
         """List what of the document its caller may not ask for, by their kind. Cost: one visit for each kind."""
@@ -86,10 +92,29 @@ class Prepared:
         """Collect the root fields for these variables."""
         return Collector(schema, self._surveyed, variables).root()
 
+    def cost(self, schema: GraphQLSchema, model: Model, limits: Limits, variables: VariableValues) -> Cost | None:
+        """Give the estimate of what is read for these variables; None where one of them does not say what."""
+        key = self._deciding(variables)
+        if key is None:
+            return None
+        found = self._costs.get(key)
+        if found is None:
+            found = self._costs[key] = compile_cost(schema, model, limits, self._surveyed, variables)
+            if len(self._costs) > PLANS_CACHED:
+                self._costs.popitem(last=False)
+        return found
+
+    def _deciding(self, variables: VariableValues) -> tuple[Any, ...] | None:
+        names = self._surveyed.deciding
+        if not names:
+            return ()
+        key = tuple([variables.coerced.get(name) for name in names])
+        return None if any([type(value) is not bool for value in key]) else key
+
     def plan(self, schema: GraphQLSchema, model: Model, variables: VariableValues) -> Plan | None:
         """Give the plan for these variables; None where one that decides what is selected does not say."""
-        key = tuple([variables.coerced.get(name) for name in self._surveyed.deciding])
-        if key and any([type(value) is not bool for value in key]):
+        key = self._deciding(variables)
+        if key is None:
             return None
         found = self._plans.get(key)
         if found is None:

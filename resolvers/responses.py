@@ -22,7 +22,7 @@ COUNT_REFUSED = "initialCount must be"
 ERROR_CODES: Mapping[str, str] = {
     "GRAPHQL_PARSE_FAILED": "The document is not GraphQL.",
     "GRAPHQL_VALIDATION_FAILED": "The document does not fit the schema.",
-    "LIMIT_EXCEEDED": "The document has more than is served: `limit` says of what, `value` how much, `most` the limit.",
+    "LIMIT_EXCEEDED": "More was asked for than is served: `limit` says of what, `value` how much, `most` the limit.",
     "OPERATION_NAME_REQUIRED": "The document holds several operations, and `operationName` chooses none.",
     "SUBSCRIPTION_TRANSPORT": "A subscription was sent by a transport that brings one answer alone.",
     "OPERATION_NOT_FOUND": "The document holds no operation of this name.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from functools import partial
 from typing import Any, Literal
@@ -22,6 +23,8 @@ from graphql.execution.values import VariableValues, get_variable_values
 from strawberry.printer import print_schema
 from strawberry.schema.config import StrawberryConfig
 
+from graph.client import Meter
+from graph.errors import Unavailable
 from graph.loaders import Graph, Operation
 from graph.model import Model
 from graph.observation import observer
@@ -50,6 +53,8 @@ Executor = Literal["plan", "reference"]
 LIMITS = DocumentLimits()
 PERSISTENCE = Persistence()
 NO_VARIABLES = VariableValues({}, {})
+READY_SECS = 3.0
+"""How long the tables have to answer whether they are there."""
 
 
 def build_schema(model: Model, *, mutations: bool = True) -> strawberry.Schema:
@@ -148,11 +153,14 @@ class Api:
         return [_placed(error) for error in self.documents.faults(query)]
 
     async def ready(self) -> None:
-        """Check that every table answers. Raises StoreError."""
+        """Check that every table answers, and was not found not to of late. Raises StoreError."""
+        deadline = asyncio.get_running_loop().time() + READY_SECS
         for table in self.model.tables.values():
             # Which of a time series' tables there are, only the queries will tell.
             if table.period is None:
-                await self._graph.send(DescribeTable(table.name))
+                await self._graph.send(DescribeTable(table.name), Meter(deadline=deadline, timeout_secs=READY_SECS))
+        if down := self._graph.tables_down:
+            raise Unavailable(f"DynamoDB has not answered of late for {', '.join(down)}")
 
     async def execute(self, request: Request, reads: ReadSet | None = None) -> Response:
         """Execute one operation with fresh loaders; whatever goes wrong is in the response.
@@ -181,6 +189,11 @@ class Api:
                 extensions={"code": "METHOD_NOT_ALLOWED"},
             )
             return Response({"errors": [error.formatted]}, "mutation_over_get")
+        variables = self._variables(prepared, request)
+        try:
+            estimated = self._estimated(prepared, variables)
+        except GraphQLError as error:
+            return refuse([error], self._discretion)
         operation = self._graph.operation(
             timeout_secs=self._timeout_secs,
             report_capacity=request.cost,
@@ -188,6 +201,7 @@ class Api:
             reads=reads,
             identity=request.identity,
         )
+        operation.meter.estimated = estimated
         operation.idempotency_key = request.idempotency_key
         stale = self._stale(prepared)
         if request.incremental and prepared.is_incremental and not is_transaction(prepared.definition):
@@ -199,7 +213,7 @@ class Api:
                 refused := self._variables(prepared, request, view.schema), list
             ):
                 return refuse(refused, self._discretion)
-            result = await self._run(view, prepared, request, operation)
+            result = await self._run(view, prepared, request, variables, operation)
             return respond(result, operation, stale, self._discretion, cost=request.cost, cache=prepared.cache)
         finally:
             await operation.close()
@@ -217,6 +231,7 @@ class Api:
         if prepared.definition.operation is OperationType.QUERY:
             return await self._open_live(prepared, request, variables)
         try:
+            self._estimated(prepared, variables)
             root = Root(self.model, self._schema, prepared, variables)
         except GraphQLError as error:
             return refuse([error], self._discretion)
@@ -260,13 +275,35 @@ class Api:
         except GraphQLError as error:
             return refuse([error], self._discretion)
 
-    async def _run(self, view: View, prepared: Prepared, request: Request, operation: Operation) -> ExecutionResult:
-        if self._has_plans and prepared.is_plain:
-            variables = self._variables(prepared, request)
-            if isinstance(variables, list):
-                return ExecutionResult(None, variables)
-            if (plan := prepared.plan(self._schema, self.model, variables)) is not None:
-                return await plan.execute(operation, variables)
+    def _estimated(self, prepared: Prepared, variables: VariableValues | list[GraphQLError]) -> float | None:
+        """Estimate what an operation reads; None where its execution will refuse its variables.
+
+        Raises: GraphQLError when that is more than it may cost.
+        """
+        if prepared.estimated is not None or isinstance(variables, list):
+            return prepared.estimated
+        limits = self._graph.limits
+        cost = prepared.cost(self._schema, self.model, limits, variables)
+        if cost is None:
+            return None
+        estimated = cost.check(variables.coerced, limits.max_cost)
+        if cost.is_constant:
+            prepared.estimated = estimated
+        return estimated
+
+    async def _run(
+        self,
+        view: View,
+        prepared: Prepared,
+        request: Request,
+        variables: VariableValues | list[GraphQLError],
+        operation: Operation,
+    ) -> ExecutionResult:
+        if isinstance(variables, list):
+            return ExecutionResult(None, variables)
+        plan = prepared.plan(self._schema, self.model, variables) if self._has_plans and prepared.is_plain else None
+        if plan is not None:
+            return await plan.execute(operation, variables)
         schema = view.schema if prepared.introspects else self._schema
         return await self._executed(prepared, request, operation, schema=schema)
 

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graph.errors import GraphError
 from server import view
+from server.admission import Admission
 from server.endpoint import Api, GraphQLEndpoint, break_off, deliver
 from server.following import Following
 from server.gate import Gate
@@ -65,9 +66,11 @@ def build_app(
     if settings.graphiql and ide_dist.is_dir():
         routes.append(Mount(IDE, IdeFiles(directory=ide_dist)))
     streams, authenticator, gate = Streams(), authenticator_of(settings), Gate(settings)
-    endpoint = GraphQLEndpoint(api, settings, page, streams, authenticator, gate)
-    sockets = WebSocketEndpoint(api, settings, streams, authenticator, gate)
+    admission = Admission(settings.max_operations)
+    endpoint = GraphQLEndpoint(api, settings, page, streams, authenticator, gate, admission)
+    sockets = WebSocketEndpoint(api, settings, streams, authenticator, gate, admission)
     app = Application(endpoint, sockets, streams, gate, routes, telemetry)
+    app.admission = admission
     app.state.api = api
     app.state.authenticator = authenticator
     app.state.following = following
@@ -79,6 +82,8 @@ class Application(Starlette):
 
     The endpoint is reached from here, past Starlette's routing, which would double what a request costs.
     """
+
+    admission: Admission
 
     def __init__(
         self,

@@ -6,16 +6,18 @@ Every request comes this way: what is done for each of them is counted in micros
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from starlette.types import Receive, Scope, Send
 
 from graph.errors import GraphError
 from graph.identity import ANONYMOUS, Identity
+from graph.tasks import together
 from resolvers.operation import Events, Request, Response
 from server import multipart, sse, view
+from server.admission import Admission
 from server.caching import cached
 from server.compression import LEAST_BYTES, accepts_gzip, compressed
 from server.gate import Gate
@@ -25,8 +27,10 @@ from server.identity.refusals import Unauthenticated
 from server.logs import Exchange
 from server.negotiation import HTML, JSON, wanted
 from server.settings import Settings
-from server.view import Answer, Head, Refusal
+from server.view import IDEMPOTENCY_HEADER, Answer, Head, Refusal
 from server.watch import ClientGone, ShuttingDown, Streams, Watch
+
+T = TypeVar("T")
 
 KEEP_ALIVE_SECS = 15.0
 """How often a stream of events is heard from at least."""
@@ -56,16 +60,19 @@ class GraphQLEndpoint:
         streams: Streams,
         authenticator: Authenticator,
         gate: Gate,
+        admission: Admission,
     ) -> None:
         self._api = api
         self._authenticator = authenticator
         self._gate = gate
+        self._admission = admission
         self._streams = streams
         self._page = page
         self._watch = Watch()
         self._max_body_bytes = settings.max_body_bytes
         self._cost = settings.cost
         self._compress = settings.compress
+        self._max_batch = settings.max_batch
 
     async def __call__(self, exchange: Exchange, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request; ASGI, but for the exchange that tells the log of it."""
@@ -75,6 +82,8 @@ class GraphQLEndpoint:
         except Refusal as refusal:
             exchange.codes.append(refusal.code)
             answer = refusal.answer(view.json_type(head))
+            # The log is told of an overload as a whole.
+            exchange.is_logged = refusal.code != "OVERLOADED"
         except ClientGone:
             return
         if answer is not None:
@@ -95,16 +104,27 @@ class GraphQLEndpoint:
             self._gate.origins.check_get(head)
         if form.media_type is None and not form.incremental and not form.events:
             raise view.not_acceptable(head.text(b"accept"))
+        # Before the body is read, and again when it has been: that may take long, and takes no turn.
+        if self._admission.is_full:
+            self._admission.check()
         identity = await self._authenticator.identify(exchange.headers, scope)
         exchange.subject = identity.subject
         body = await _read_body(receive, self._max_body_bytes) if head.method == "POST" else b""
+        if view.is_batch(body):
+            return await self._compressed(await self._batch(head, body, identity, exchange, scope, receive), head)
         request = view.read_request(head, body, self._cost, incremental=form.incremental)
         if identity is not ANONYMOUS:
             request = request._replace(identity=identity)
         exchange.operation = request.operation_name
         exchange.answer_headers += self._gate.count(request.identity, exchange, scope)
         run = self._api.open(request) if form.events else self._api.execute(request)
-        response = await self._watch.unless_client_goes(run, receive)
+        if not self._admission.take():
+            response = await self._watch.unless_client_goes(self._in_turn(run), receive)
+        else:
+            try:
+                response = await self._watch.unless_client_goes(run, receive)
+            finally:
+                self._admission.leave()
         if not isinstance(response, Response):
             await self._watch.unless_client_goes(self._send_events(response, identity, exchange, send), receive)
             return None
@@ -118,6 +138,55 @@ class GraphQLEndpoint:
         if head.method == "GET":
             # What the operation cost is told to those alone who ask for it by a header.
             answer = cached(answer, response, request, head, is_plain=not request.cost or self._cost == "always")
+        return await self._compressed(answer, head)
+
+    async def _in_turn(self, run: Coroutine[Any, Any, T]) -> T:
+        """Execute when it is its turn. Raises: Refusal when there is none to be had."""
+        try:
+            await self._admission.turn()
+        except BaseException:
+            run.close()
+            raise
+        try:
+            return await run
+        finally:
+            self._admission.leave()
+
+    async def _batch(
+        self, head: Head, body: bytes, identity: Identity, exchange: Exchange, scope: Scope, receive: Receive
+    ) -> Answer:
+        """Answer an array of operations with an array: each is executed, counted and refused by itself.
+
+        Raises: Refusal for the array as a whole, ClientGone.
+        """
+        requests = view.read_batch(head, body, self._cost, self._max_batch)
+        if IDEMPOTENCY_HEADER in head.headers:
+            raise view.ambiguous_key()
+
+        headers = exchange.answer_headers
+
+        async def answer(request: Request | Refusal) -> dict[str, Any]:
+            if isinstance(request, Refusal):
+                return request.body()
+            request = request._replace(identity=identity)
+            try:
+                exchange.answer_headers = (*headers, *self._gate.count(identity, exchange, scope))
+                if not self._admission.take():
+                    return (await self._in_turn(self._api.execute(request))).body
+                try:
+                    return (await self._api.execute(request)).body
+                finally:
+                    self._admission.leave()
+            except Refusal as refusal:
+                return refusal.body()
+
+        exchange.operation = ",".join(
+            [request.operation_name or "" for request in requests if isinstance(request, Request)]
+        )
+        work = together([answer(request) for request in requests])
+        return view.write_batch(await self._watch.unless_client_goes(work, receive))
+
+    async def _compressed(self, answer: Answer, head: Head) -> Answer:
         is_large = len(answer.body) > LEAST_BYTES and self._compress
         if is_large and accepts_gzip(head.headers.get(b"accept-encoding", b"")):
             return await compressed(answer)
@@ -155,7 +224,7 @@ async def _read_body(receive: Receive, limit_bytes: int) -> bytes:
         chunks.append(message.get("body", b""))
         size_bytes += len(chunks[-1])
         if size_bytes > limit_bytes:
-            raise view.body_too_large(limit_bytes)
+            raise view.body_too_large(limit_bytes, size_bytes)
         if not message.get("more_body", False):
             return b"".join(chunks)
 

@@ -46,6 +46,7 @@ class Exchange:
         "events",
         "headers",
         "id",
+        "is_logged",
         "kind",
         "last_words",
         "operation",
@@ -78,6 +79,7 @@ class Exchange:
         """The id of the WebSocket that it is on."""
         self.subject: str | None = None
         """Who asks."""
+        self.is_logged = True
         self.trace_id: str | None = None
         self._requests: int | None = None
         """Requests to DynamoDB; None before an operation has ended."""
@@ -133,7 +135,7 @@ class Exchange:
         """Write the line of it."""
         status = self.status or CLIENT_CLOSED_REQUEST
         level = logging.ERROR if status in _FAILURES else logging.INFO
-        if not logger.isEnabledFor(level):
+        if not self.is_logged or not logger.isEnabledFor(level):
             return
         fields = {
             "method": scope.get("method", "WS"),

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, cast
 import uvicorn
 
 from server.app import Application
-from server.arrival import HttpProtocol
 from server.logs import configure_logging
 from server.page import ENDPOINT
+from server.protocol import Protocol
 from server.settings import Settings
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _uvicorn_config(app: Application, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         lifespan="on",
-        http=cast("Any", partial(HttpProtocol, request_timeout_secs=settings.request_timeout_secs)),
+        http=cast("Any", partial(Protocol, app.admission, request_timeout_secs=settings.request_timeout_secs)),
         ws=cast("Any", _open_socket),
         ws_max_size=settings.max_body_bytes,
         # Each socket would keep two windows of it, more than everything else about it.

@@ -349,6 +349,21 @@ class Settings:
     max_socket_operations: int = field(
         default=100, metadata=_about("Most operations that one WebSocket may have under way.", _whole(1))
     )
+    max_operations: int = field(
+        default=256,
+        metadata=_about(
+            "Most operations executed at once in this process, fewer when it is busy; as many wait, others get 503.",
+            _whole(1),
+        ),
+    )
+    max_batch: int = field(default=10, metadata=_about("Most operations in one request, as a JSON array.", _whole(1)))
+    max_cost: int = field(
+        default=10_000,
+        metadata=_about(
+            "Most read units of one operation: estimated before it reads anything, and counted while it does.",
+            _whole(1),
+        ),
+    )
     default_page_size: int = field(
         default=50, metadata=_about("Edges in a page for which neither `first` nor `last` is given.", _whole(1))
     )

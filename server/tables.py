@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graph.blobs import FolderStore, S3Store
-from graph.client import Client, Transport
+from graph.client import Client, Meter, Transport
 from graph.errors import AccessRefused, StoreError, TableMissing
 from graph.loaders import Graph, Limits
 from graph.model import Model
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from server.telemetry.telemetry import Telemetry
 
 LOCAL_REGION = "eu-central-1"
+LOOK_SECS = 3.0
+"""How long the start of a server waits for a table's description."""
 
 
 def model_of(settings: Settings) -> Model:
@@ -43,6 +45,7 @@ def graph_of(model: Model, transport: Transport, settings: Settings, telemetry: 
         read_budget=settings.read_budget,
         max_cascade=settings.max_cascade,
         linger_secs=settings.batch_linger_secs,
+        max_cost=settings.max_cost,
     )
     blobs = FolderStore(settings.blobs) if settings.blobs else S3Store()
     search = open_index(model, settings.search)
@@ -82,7 +85,8 @@ async def compare(graph: Graph) -> None:
             # Which of a time series' tables there are, only the queries will tell.
             continue
         try:
-            description = await graph.send(DescribeTable(table.name))
+            deadline = asyncio.get_running_loop().time() + LOOK_SECS
+            description = await graph.send(DescribeTable(table.name), Meter(deadline=deadline))
         except TableMissing as error:
             raise TableMissing(
                 f"{error}. Name the right one in @table(name: …) or with --table, or make it: `tablegraph table apply`"

@@ -25,6 +25,8 @@ Header = tuple[bytes, bytes]
 
 IDEMPOTENCY_HEADER = b"idempotency-key"
 COST_HEADER = b"tablegraph-cost"
+RETRY_SECS = 1
+"""When who was refused in an overload may come again."""
 NO_STORE: Header = (b"cache-control", b"no-store")
 
 
@@ -40,12 +42,12 @@ REFUSAL_CODES: Mapping[str, str] = {
     "ANSWER_TOO_LARGE": "HTTP 500: the answer is larger than AWS Lambda sends; the operation has been carried out.",
     "INVALID_JSON": "HTTP 400: the body, or a parameter of it, is not JSON.",
     "INVALID_REQUEST": "HTTP 400: `query` and `documentId` are missing, or a parameter is of a wrong type.",
-    "BATCH_NOT_SUPPORTED": "HTTP 400: an array of requests was sent.",
     "UNAUTHENTICATED": "HTTP 401: it is not certain who asks; `reason` says what is wrong with the credentials.",
     "IDENTITY_UNAVAILABLE": "HTTP 503: the keys that tokens are checked by cannot be had now; ask again.",
     "ORIGIN_NOT_ALLOWED": "HTTP 403: a page of another site wants to use the API, or to open a WebSocket.",
     "CROSS_SITE_REQUEST": "HTTP 403: a browser sends a GET for a page of another site, and nobody was asked before.",
     "RATE_LIMITED": "HTTP 429: the client asks more often than `limit` says; again after `retryAfterSecs`.",
+    "OVERLOADED": "HTTP 503: as many operations are executed, and wait, as may be; Retry-After says when to ask again.",
     "TOO_MANY_OPERATIONS": "A WebSocket has as many operations under way as it may have.",
     "SHUTTING_DOWN": "HTTP 503: the server is about to end; ask again.",
 }
@@ -86,8 +88,8 @@ class Refusal(Exception):
         super().__init__(message)
         self.status = status
         self.code = code
-        self.headers = headers
         self.extensions = {"code": code, **extensions}
+        self.headers = headers
 
     def body(self) -> dict[str, Any]:
         """Put the refusal into the form of a GraphQL error."""
@@ -128,13 +130,16 @@ def too_slow(timeout_secs: float) -> Refusal:
     )
 
 
-def body_too_large(limit_bytes: int) -> Refusal:
-    """Say that the body passes the limit, known from its declared length or from counting what has come."""
+def body_too_large(limit_bytes: int, size_bytes: int) -> Refusal:
+    """Say that the body passes the limit: `size_bytes` is its declared length, or what has come of it."""
     return Refusal(
         413,
         "BODY_TOO_LARGE",
         f"Expected a body of at most {limit_bytes} bytes, got a larger one; send large values as variables of "
         "several requests, or raise TABLEGRAPH_MAX_BODY_BYTES.",
+        limit="bodyBytes",
+        value=size_bytes,
+        most=limit_bytes,
     )
 
 
@@ -185,6 +190,41 @@ def too_many_operations(most: int) -> Refusal:
         "TOO_MANY_OPERATIONS",
         f"Expected at most {most} operations at once on a WebSocket; complete one of them, open another socket, or "
         "raise TABLEGRAPH_MAX_SOCKET_OPERATIONS.",
+        limit="socketOperations",
+        value=most + 1,
+        most=most,
+    )
+
+
+def overloaded(most: int) -> Refusal:
+    """Say that there is no room for another operation now."""
+    return Refusal(
+        503,
+        "OVERLOADED",
+        f"The server is executing as many operations as it can, {most} at most, and as many wait: send this one again "
+        f"after {RETRY_SECS} s or later.",
+        (b"retry-after", b"%d" % RETRY_SECS),
+        limit="operations",
+        most=most,
+    )
+
+
+def ambiguous_key() -> Refusal:
+    """Say that one idempotency key cannot stand for several operations."""
+    return _invalid(
+        "Expected no Idempotency-Key for an array of operations, which it cannot tell apart; give each mutation its "
+        "own, by the argument `idempotencyKey`."
+    )
+
+
+def _batch_too_large(value: int, most: int) -> Refusal:
+    return Refusal(
+        400,
+        "LIMIT_EXCEEDED",
+        f"Expected at most {most} operations in an array, got {value}; send several requests.",
+        limit="batch",
+        value=value,
+        most=most,
     )
 
 
@@ -241,7 +281,7 @@ def check_head(head: Head, max_body_bytes: int) -> None:
         _check_content_encoding(head.text(b"content-encoding"))
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length[:20]) > max_body_bytes:
-        raise body_too_large(max_body_bytes)
+        raise body_too_large(max_body_bytes, int(length[:20]))
 
 
 def _check_content_encoding(content_encoding: str) -> None:
@@ -267,6 +307,33 @@ def read_request(head: Head, body: bytes, cost: CostPolicy, *, incremental: bool
         cost=wants_cost(head.headers, cost),
         incremental=incremental,
     )
+
+
+def is_batch(body: bytes) -> bool:
+    """Say whether a body holds an array, as clients send that put several operations into one request."""
+    return body[:1] != b"{" and body.lstrip()[:1] == b"["
+
+
+def read_batch(head: Head, body: bytes, cost: CostPolicy, most: int) -> list[Request | Refusal]:
+    """Read the operations of an array, each by itself.
+
+    Raises: Refusal when there are none, or more than `most`.
+    """
+    found = load_json(body, "the body")
+    if len(found) > most:
+        raise _batch_too_large(len(found), most)
+    if not found:
+        raise _invalid("Expected an array of operations, got an empty one; send one.")
+    return [_of_batch(each, cost=wants_cost(head.headers, cost)) for each in found]
+
+
+def _of_batch(parameters: Any, *, cost: bool) -> Request | Refusal:
+    if not isinstance(parameters, dict):
+        return _invalid(f'Expected a JSON object like {{"query": "…"}} in the array, got {kind_of(parameters)}.')
+    try:
+        return as_request(parameters, cost=cost)
+    except Refusal as refusal:
+        return refusal
 
 
 def wants_cost(headers: Mapping[bytes, bytes], policy: CostPolicy) -> bool:
@@ -352,12 +419,6 @@ def _from_body(body: bytes) -> dict[str, Any]:
     parameters = load_json(body, "the body")
     if isinstance(parameters, dict):
         return parameters
-    if isinstance(parameters, list):
-        raise Refusal(
-            400,
-            "BATCH_NOT_SUPPORTED",
-            "Expected one JSON object, got an array; send one request per operation, or several root fields in one.",
-        )
     raise _invalid(f'Expected a JSON object like {{"query": "…"}}, got {kind_of(parameters)}.')
 
 
@@ -407,6 +468,11 @@ def _invalid(message: str) -> Refusal:
 
 
 # The response
+
+
+def write_batch(bodies: list[dict[str, Any]]) -> Answer:
+    """Encode the responses to an array of operations, in its order: well-formed, whatever became of each."""
+    return Answer(200, orjson.dumps(bodies), _HEADERS[JSON])
 
 
 def json_type(head: Head) -> str:

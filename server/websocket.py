@@ -21,6 +21,7 @@ from graph.errors import GraphError
 from graph.identity import ANONYMOUS, Identity
 from resolvers.operation import Events, Request, Response
 from server import view
+from server.admission import Admission
 from server.endpoint import Api
 from server.gate import Gate
 from server.identity.authenticator import Authenticator
@@ -66,11 +67,18 @@ class WebSocketEndpoint:
     """Opens the sockets to one API."""
 
     def __init__(
-        self, api: Api, settings: Settings, streams: Streams, authenticator: Authenticator, gate: Gate
+        self,
+        api: Api,
+        settings: Settings,
+        streams: Streams,
+        authenticator: Authenticator,
+        gate: Gate,
+        admission: Admission,
     ) -> None:
         self.api = api
         self.authenticator = authenticator
         self.gate = gate
+        self.admission = admission
         self.streams = streams
         self.most_operations = settings.max_socket_operations
         self.cost = settings.cost
@@ -92,6 +100,15 @@ class WebSocketEndpoint:
         else:
             # Accepted first, for only a socket can be closed with a code.
             await close(4406, f"Expected the subprotocol {SUBPROTOCOL}", exchange, send)
+
+    async def open(self, request: Request) -> Response | Events:
+        """Begin an operation when it is its turn. Raises: Refusal when there is none to be had."""
+        if not self.admission.take():
+            await self.admission.turn()
+        try:
+            return await self.api.open(request)
+        finally:
+            self.admission.leave()
 
 
 async def _deny(refusal: Refusal, exchange: Exchange, send: Send) -> None:
@@ -287,7 +304,7 @@ class Socket:
     async def _errors_of(self, name: str, request: Request, exchange: Exchange) -> list[Any]:
         """Send what an operation brings, and give the errors that end it."""
         try:
-            answer = await self._endpoint.api.open(request)
+            answer = await self._endpoint.open(request)
             if not isinstance(answer, Response):
                 async with until_expiry(request.identity):
                     await self._endpoint.streams.until_shutdown(self._follow(name, answer, exchange))
@@ -297,6 +314,8 @@ class Socket:
                 return list(answer.body["errors"])
         except (Disconnected, ShuttingDown, Unauthenticated):
             raise
+        except Refusal as refusal:
+            return list(refusal.body()["errors"])
         except GraphError as error:
             return list(self._endpoint.gate.error_body(error)["errors"])
         except Exception:

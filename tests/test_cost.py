@@ -154,6 +154,7 @@ async def test_cost_tells_requests_by_kind_items_read_and_indexes(bananas: Serve
         "requests": {"total": 4, "GetItem": 2, "Query": 2},
         "itemsRead": 4,
         "indexes": ["reverse-lookup-index"],
+        "estimated": 2.0,
     }
 
 
@@ -191,6 +192,7 @@ async def test_cost_of_a_query_without_requests_is_nothing(bananas: Served) -> N
         "itemsRead": 0,
         "capacityUnits": 0,
         "indexes": [],
+        "estimated": 0,
     }
 
 

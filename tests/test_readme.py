@@ -36,6 +36,18 @@ from tests.test_incremental import ask
 README = ROOT / "README.md"
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if (path / "schema.graphql").exists())
 
+LIMITS = {
+    "max_body_bytes": ("bodyBytes", "BODY_TOO_LARGE"),
+    "max_batch": ("batch", "LIMIT_EXCEEDED"),
+    "max_page_size": ("pageSize", "BAD_PAGE"),
+    "read_budget": ("readBudget", "READ_BUDGET"),
+    "max_cost": ("cost", "LIMIT_EXCEEDED"),
+    "operation_timeout_secs": ("time", "DEADLINE_EXCEEDED"),
+    "max_operations": ("operations", "OVERLOADED"),
+    "max_socket_operations": ("socketOperations", "TOO_MANY_OPERATIONS"),
+}
+"""The limits that are not a document's: what errors call each, and with which code."""
+
 
 def blocks(language: str) -> list[str]:
     """The code blocks of a language, in order."""
@@ -55,7 +67,7 @@ def expected_tables() -> dict[str, str]:
     codes = {
         kind.code: (kind.__doc__ or "").split("\n")[0]
         for kind in classes
-        if kind.code not in ("INTERNAL", "STORE_ERROR")
+        if "code" in vars(kind) and kind.code not in ("INTERNAL", "STORE_ERROR")
     }
     codes |= {**ERROR_CODES, **REFUSAL_CODES}
     return {
@@ -66,15 +78,29 @@ def expected_tables() -> dict[str, str]:
             [(f"`{one.flag}`", f"`{one.variable}`", f"`{one.default}`", one.doc) for one in all_settings()],
         ),
         "limits": _rows(
-            ("`limit`", "most", "setting", "what"),
+            ("`limit`", "most", "setting", "code", "what"),
             [
-                (
-                    f"`{one.metadata['name']}`",
-                    f"{one.default:,}",
-                    f"`--max-{one.name.replace('_', '-')}`",
-                    one.metadata["doc"],
-                )
-                for one in fields(DocumentLimits)
+                *(
+                    (
+                        f"`{one.metadata['name']}`",
+                        f"{one.default:,}",
+                        f"`--max-{one.name.replace('_', '-')}`",
+                        "`LIMIT_EXCEEDED`",
+                        one.metadata["doc"],
+                    )
+                    for one in fields(DocumentLimits)
+                ),
+                *(
+                    (
+                        f"`{LIMITS[one.name][0]}`",
+                        f"{one.default:,}",
+                        f"`{one.flag}`",
+                        f"`{LIMITS[one.name][1]}`",
+                        one.doc,
+                    )
+                    for one in all_settings()
+                    if one.name in LIMITS
+                ),
             ],
         ),
         "reasons": _rows(
@@ -315,4 +341,4 @@ def test_every_code_of_the_http_view_is_explained() -> None:
     source = "".join((ROOT / "server" / name).read_text() for name in ("view.py", "identity/refusals.py"))
     used = set(re.findall(r"(?:Refusal|__init__)\(\s*\d+,\s*\"([A-Z_]+)\"", source))
 
-    assert used - {"INTERNAL"} == set(REFUSAL_CODES)
+    assert used - {"INTERNAL", "LIMIT_EXCEEDED"} == set(REFUSAL_CODES)

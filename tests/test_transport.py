@@ -19,6 +19,7 @@ from graph.client import Client, Meter
 from graph.errors import (
     AccessRefused,
     DeadlineExceeded,
+    KeysRefused,
     RequestRefused,
     StoreError,
     TableMissing,
@@ -210,7 +211,7 @@ async def test_damaged_answer_is_unavailable(
             id="no-table",
         ),
         pytest.param(error("AccessDeniedException"), AccessRefused, "AccessDeniedException: no", id="not-allowed"),
-        pytest.param(error("ExpiredTokenException"), AccessRefused, "ExpiredTokenException: no", id="expired"),
+        pytest.param(error("ExpiredTokenException"), KeysRefused, "ExpiredTokenException: no", id="expired"),
         pytest.param(error("ValidationException", "é"), RequestRefused, "ValidationException: é", id="refused"),
         pytest.param(error("Surprise"), RequestRefused, "DynamoDB answered Surprise: no", id="unknown"),
     ],

@@ -291,7 +291,12 @@ async def test_operations_beyond_the_limit_are_refused_and_the_others_go_on(serv
         await client.say({"id": "a", "type": "complete"}, subscribe("d", "{ hello }"))
 
         assert (refusal["id"], refusal["type"]) == ("d", "error")
-        assert refusal["payload"][0]["extensions"] == {"code": "TOO_MANY_OPERATIONS"}
+        assert refusal["payload"][0]["extensions"] == {
+            "code": "TOO_MANY_OPERATIONS",
+            "limit": "socketOperations",
+            "value": 4,
+            "most": 3,
+        }
         assert await client.hear() == following("d", {"data": {"hello": "world"}})
 
 

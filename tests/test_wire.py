@@ -210,7 +210,7 @@ async def test_answer_is_not_waited_for_beyond_the_deadline(server: Server, pool
         await pool.exchange(REQUEST)
     deadline = loop.time() + SILENCE_SECS
 
-    with pytest.raises(TimeoutError, match=r"^no answer before the operation's deadline$"):
+    with pytest.raises(TimeoutError, match=r"^no answer in the time that there was for it$"):
         await pool.exchange(REQUEST, deadline)
 
     assert -0.01 < loop.time() - deadline < SILENCE_SECS

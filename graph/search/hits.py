@@ -139,7 +139,8 @@ class HitsSource:
                     return await question
         except TimeoutError:
             raise DeadlineExceeded(
-                "the search index has not answered within the operation's time: search for more or longer words"
+                "the search index has not answered within the operation's time: search for more or longer words",
+                self.operation.meter.timeout_secs,
             ) from None
 
 

@@ -95,7 +95,7 @@ class Connection(asyncio.Protocol):
         if self._loop.time() < limit:
             self._watch_until(limit)
         elif limit == self._deadline:
-            self._fail(TimeoutError("no answer before the operation's deadline"))
+            self._fail(TimeoutError("no answer in the time that there was for it"))
         else:
             self._fail(TimeoutError(f"no answer within {self._read_timeout_secs:g} s"))
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, Protocol
 
 import botocore.exceptions
@@ -31,8 +33,12 @@ class Source(Protocol):
 class Credentials:
     """Gives the keys to sign with, without ever blocking the loop."""
 
-    def __init__(self, source: Source | None) -> None:
+    def __init__(self, source: Source | None, find: Callable[[], Source | None] | None = None) -> None:
+        """Take where the keys come from, and what finds that again when they are refused before their time."""
         self._source = source
+        self._find = find
+        self._renewal: asyncio.Future[None] | None = None
+        self._renewed_at = 0.0
         self._keys: Keys | None = None
         self._fresh_until = 0.0
         self._refresh: Future[None] | None = None
@@ -61,14 +67,32 @@ class Credentials:
         self._fresh_until = now + CHECK_SECS
         return self._keys
 
+    async def renew(self) -> None:
+        """Look for other keys, for DynamoDB has refused those that there are: once for all who ask at the same time.
+
+        Those of a file, of a container or of a machine may be replaced at any time, before the old ones have expired.
+        """
+        if self._find is None:
+            return
+        if self._renewal is None or (self._renewal.done() and time.monotonic() > self._renewed_at + CHECK_SECS):
+            self._renewed_at = time.monotonic()
+            self._renewal = asyncio.ensure_future(asyncio.to_thread(self._look_again, self._find))
+        await asyncio.wait([self._renewal])
+
+    def _look_again(self, find: Callable[[], Source | None]) -> None:
+        with suppress(
+            *NO_CREDENTIALS, botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError, RuntimeError
+        ):
+            if (source := find()) is not None:
+                self._source, self._keys = source, _keys_of(source)
+
     def _is_due(self, refresh_in: float | None = None) -> bool:
         refresh_needed = getattr(self._source, "refresh_needed", None)
         return refresh_needed is not None and refresh_needed(refresh_in)
 
     def _take(self) -> None:
         if self._source is not None:
-            frozen = self._source.get_frozen_credentials()
-            self._keys = Keys(frozen.access_key, frozen.secret_key, frozen.token)
+            self._keys = _keys_of(self._source)
 
     def _refreshing(self) -> Future[None]:
         if self._refresh is None or self._refresh.done():
@@ -94,3 +118,8 @@ class Credentials:
             raise no_credentials(error) from error
         except botocore.exceptions.BotoCoreError as error:
             raise unreachable(error) from error
+
+
+def _keys_of(source: Source) -> Keys:
+    frozen = source.get_frozen_credentials()
+    return Keys(frozen.access_key, frozen.secret_key, frozen.token)

@@ -6,14 +6,15 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import botocore.session
 import orjson
 
 from graph.answers import refuse_truncated, store_error, unreachable
 from graph.bodies import body_of
 from graph.boto import BotoTransport, Service
-from graph.client import Response
+from graph.client import BYTES, Response
 from graph.codec import Parse, parse_body, parse_json
-from graph.errors import RequestRefused, StoreError
+from graph.errors import KeysRefused, RequestRefused, StoreError
 from graph.requests import Request
 from graph.wire.connection import Answer
 from graph.wire.credentials import Credentials
@@ -48,7 +49,9 @@ class WireTransport:
         """Take endpoint, region and credentials from boto3; its client serves the operations that are rare."""
         self._boto = BotoTransport(endpoint_url, region, connections, credentials=credentials, service=service)
         self._endpoint = endpoint_of(self._boto)
-        self._credentials = Credentials(self._boto.session.get_credentials())
+        # Another session has nothing in its memory that has been refused.
+        find = None if credentials else lambda: botocore.session.get_session().get_credentials()
+        self._credentials = Credentials(self._boto.session.get_credentials(), find)
         self._connections = connections
         self._pools: dict[asyncio.AbstractEventLoop, Pool] = {}
         self.carried = frozenset() if self._endpoint is None else OPERATIONS[service]
@@ -62,7 +65,11 @@ class WireTransport:
         except orjson.JSONEncodeError as error:
             raise _unwritable(operation, error) from error
         answer = await self._exchange(operation, body)
-        return read_answer(operation, answer, lambda: parameters)
+        try:
+            return read_answer(operation, answer, lambda: parameters)
+        except KeysRefused:
+            await self._credentials.renew()
+            return read_answer(operation, await self._exchange(operation, body), lambda: parameters)
 
     async def carry(self, request: Request, deadline: float | None, parse: Parse, *, report_capacity: bool) -> Response:
         """Send one request, and parse its answer as wanted. Raises StoreError: Unavailable at the deadline."""
@@ -74,7 +81,15 @@ class WireTransport:
         if report_capacity:
             body = body[:-1] + b',"ReturnConsumedCapacity":"TOTAL"}'
         answer = await self._exchange(operation, body, deadline)
-        return read_answer(operation, answer, request.parameters, parse)
+        try:
+            response = read_answer(operation, answer, request.parameters, parse)
+        except KeysRefused:
+            async with asyncio.timeout_at(deadline):
+                await self._credentials.renew()
+            answer = await self._exchange(operation, body, deadline)
+            response = read_answer(operation, answer, request.parameters, parse)
+        response[BYTES] = len(answer.body)
+        return response
 
     async def _exchange(self, operation: str, body: bytes, deadline: float | None = None) -> Answer:
         endpoint = self._endpoint
