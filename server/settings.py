@@ -350,7 +350,7 @@ class Settings:
         default=100, metadata=_about("Most operations that one WebSocket may have under way.", _whole(1))
     )
     max_operations: int = field(
-        default=256,
+        default=32,
         metadata=_about(
             "Most operations executed at once in this process, fewer when it is busy; as many wait, others get 503.",
             _whole(1),
