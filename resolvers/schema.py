@@ -218,6 +218,11 @@ class Api:
         finally:
             await operation.close()
 
+    def goes_on(self, request: Request) -> bool:
+        """Say whether an operation may have more than one answer. Cost: that of parsing, which is then done."""
+        _, prepared = self._prepare(request)
+        return not isinstance(prepared, list) and goes_on(prepared.definition)
+
     async def open(self, request: Request) -> Response | Events:
         """Begin an operation that may go on: subscriptions and live queries give events, all else a response."""
         _, prepared = self._prepare(request)

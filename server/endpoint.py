@@ -45,6 +45,9 @@ class Api(Protocol):
     async def open(self, request: Request) -> Response | Events:
         """Run one operation; one that goes on gives its events."""
 
+    def goes_on(self, request: Request) -> bool:
+        """Say whether `open` would give events: what waits for changes takes no turn from what is executed."""
+
     async def ready(self) -> None:
         """Read from the table. Raises GraphError when it cannot be read."""
 
@@ -118,7 +121,9 @@ class GraphQLEndpoint:
         exchange.operation = request.operation_name
         exchange.answer_headers += self._gate.count(request.identity, exchange, scope)
         run = self._api.open(request) if form.events else self._api.execute(request)
-        if not self._admission.take():
+        if form.events and self._api.goes_on(request):
+            response = await self._watch.unless_client_goes(run, receive)
+        elif not self._admission.take():
             response = await self._watch.unless_client_goes(self._in_turn(run), receive)
         else:
             try:

@@ -64,6 +64,10 @@ class AnswersOnce:
 
     open = execute
 
+    def goes_on(self, _: Request) -> bool:
+        """Say that nothing does."""
+        return False
+
 
 def _fronted(app: ASGIApp) -> ASGI:
     """Put right what the services in front of a function make of a request."""

@@ -103,6 +103,8 @@ class WebSocketEndpoint:
 
     async def open(self, request: Request) -> Response | Events:
         """Begin an operation when it is its turn. Raises: Refusal when there is none to be had."""
+        if self.api.goes_on(request):
+            return await self.api.open(request)
         if not self.admission.take():
             await self.admission.turn()
         try:

@@ -46,6 +46,9 @@ class CountingApi:
         await answer.aclose()
         return Response({"errors": [REFUSED]}, "refused")
 
+    def goes_on(self, request: Request) -> bool:
+        return "subscription" in request.query
+
     async def open(self, request: Request) -> Response | Events:
         self.requests.append(request)
         found = re.match(r"\s*(query|mutation|subscription)?[^{]*{\s*(\w+)", request.query)

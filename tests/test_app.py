@@ -57,6 +57,9 @@ class ScriptedApi:
     async def execute(self, request: Request) -> Response:
         return await self.executing(request)
 
+    def goes_on(self, request: Request) -> bool:
+        return "subscription" in request.query
+
     async def open(self, request: Request) -> Response | Events:
         return await self.execute(request)
 

@@ -40,6 +40,9 @@ class Deferring:
     async def ready(self) -> None:
         """Nothing to wait for."""
 
+    def goes_on(self, request: Request) -> bool:
+        return "subscription" in request.query
+
     async def open(self, request: Request) -> Response | Events:
         return await self.execute(request)
 
