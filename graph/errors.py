@@ -231,7 +231,7 @@ class BudgetExceeded(GraphError):
 
     code = "READ_BUDGET"
 
-    def __init__(self, message: str, most: int) -> None:
+    def __init__(self, message: str, most: int = 0) -> None:
         super().__init__(message)
         self.most = most
 
@@ -326,9 +326,9 @@ class Unavailable(StoreError):
 
 
 class CircuitOpen(Unavailable):
-    """DynamoDB has not answered for this table of late, and is not asked for another `retry_after` seconds."""
+    """DynamoDB has not answered of late, and is not asked for a while; `retry_after` says for how many seconds."""
 
-    def __init__(self, message: str, retry_after: float) -> None:
+    def __init__(self, message: str, retry_after: float = 0.0) -> None:
         super().__init__(message)
         self.retry_after = retry_after
 
@@ -359,7 +359,7 @@ class CostExceeded(StoreError):
 
     code = "LIMIT_EXCEEDED"
 
-    def __init__(self, message: str, spent: float, most: float) -> None:
+    def __init__(self, message: str, spent: float = 0.0, most: float = 0.0) -> None:
         super().__init__(message)
         self.spent = spent
         self.most = most
@@ -390,7 +390,7 @@ class AccessRefused(StoreError):
 
 
 class KeysRefused(AccessRefused):
-    """The keys that a request was signed with are not known, or no longer: others may have taken their place."""
+    """Credentials are no longer known, or not yet; others may have taken their place."""
 
 
 class RequestRefused(StoreError):

@@ -121,15 +121,9 @@ class GraphQLEndpoint:
         exchange.operation = request.operation_name
         exchange.answer_headers += self._gate.count(request.identity, exchange, scope)
         run = self._api.open(request) if form.events else self._api.execute(request)
-        if form.events and self._api.goes_on(request):
-            response = await self._watch.unless_client_goes(run, receive)
-        elif not self._admission.take():
-            response = await self._watch.unless_client_goes(self._in_turn(run), receive)
-        else:
-            try:
-                response = await self._watch.unless_client_goes(run, receive)
-            finally:
-                self._admission.leave()
+        if not (form.events and self._api.goes_on(request)):
+            run = self._in_turn(run)
+        response = await self._watch.unless_client_goes(run, receive)
         if not isinstance(response, Response):
             await self._watch.unless_client_goes(self._send_events(response, identity, exchange, send), receive)
             return None
@@ -147,11 +141,12 @@ class GraphQLEndpoint:
 
     async def _in_turn(self, run: Coroutine[Any, Any, T]) -> T:
         """Execute when it is its turn. Raises: Refusal when there is none to be had."""
-        try:
-            await self._admission.turn()
-        except BaseException:
-            run.close()
-            raise
+        if not self._admission.take():
+            try:
+                await self._admission.turn()
+            except BaseException:
+                run.close()
+                raise
         try:
             return await run
         finally:
@@ -176,12 +171,7 @@ class GraphQLEndpoint:
             request = request._replace(identity=identity)
             try:
                 exchange.answer_headers = (*headers, *self._gate.count(identity, exchange, scope))
-                if not self._admission.take():
-                    return (await self._in_turn(self._api.execute(request))).body
-                try:
-                    return (await self._api.execute(request)).body
-                finally:
-                    self._admission.leave()
+                return (await self._in_turn(self._api.execute(request))).body
             except Refusal as refusal:
                 return refusal.body()
 

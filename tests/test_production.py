@@ -146,6 +146,9 @@ class BreakingOff:
     async def execute(self, request: Request) -> ApiResponse:
         raise self.error
 
+    def goes_on(self, request: Request) -> bool:
+        return True
+
     async def open(self, request: Request) -> ApiResponse | Events:
         return self._events()
 
