@@ -53,8 +53,9 @@ def is_whole(data: bytes) -> bool:
     if end < 0 or not _IS_OURS(data):
         return False
     lengths = _LENGTHS(data, 0, end + 2)
-    # Where it is not plain how long it is, the parser decides.
-    is_plain = len(lengths) == data.startswith(b"POST") and not _CODING(data, 0, end)
+    # Where it is not plain how long it is, the parser decides: of lines that end otherwise somebody else may read more.
+    has_plain_lines = data.count(b"\n", 0, end + 2) == data.count(b"\r\n", 0, end + 2)
+    is_plain = len(lengths) == data.startswith(b"POST") and not _CODING(data, 0, end) and has_plain_lines
     return is_plain and len(data) == end + 4 + sum(map(int, lengths))
 
 
