@@ -38,6 +38,7 @@ class Exchange:
 
     __slots__ = (
         "_capacity_units",
+        "_indexes",
         "_items_read",
         "_requests",
         "_retries",
@@ -84,6 +85,7 @@ class Exchange:
         self._requests: int | None = None
         """Requests to DynamoDB; None before an operation has ended."""
         self._items_read = 0
+        self._indexes: set[str] = set()
         self._capacity_units: float | None = None
         """None where DynamoDB was not asked for it."""
         self._retries = 0
@@ -122,6 +124,7 @@ class Exchange:
         self._requests = (self._requests or 0) + len(meter.requests)
         self._items_read += meter.items_read
         self._retries += meter.retries
+        self._indexes.update([request.index for request in meter.requests if request.index])
         if meter.report_capacity:
             self._capacity_units = (self._capacity_units or 0.0) + meter.capacity_units
 
@@ -166,6 +169,8 @@ class Exchange:
         if self._requests is not None:
             fields["requests"] = self._requests
             fields["items_read"] = self._items_read
+        if self._indexes:
+            fields["indexes"] = sorted(self._indexes)
         if self._capacity_units is not None:
             fields["capacity_units"] = round(self._capacity_units, 3)
         if self._retries:

@@ -38,11 +38,10 @@ def _take_log(usage: Usage, line: bytes) -> None:
         told = orjson.loads(line)
     except orjson.JSONDecodeError:
         return
-    cost = told.get("cost") or (told.get("extensions") or {}).get("cost")
-    if not isinstance(cost, dict) or not isinstance(cost.get("indexes"), list):
+    if not isinstance(told.get("requests"), int):
         return
     usage.operations += 1
-    usage.indexes.update(cost["indexes"])
+    usage.indexes.update(told.get("indexes", ()))
     if time := _time(told):
         usage.first = min(usage.first or time, time)
         usage.last = max(usage.last, time)

@@ -28,7 +28,7 @@ from starlette.types import Message
 from graph.client import Meter
 from graph.errors import TableMissing
 from graph.observation import observer
-from graph.requests import DescribeTable
+from graph.requests import GetItem, Query
 from resolvers.operation import Events, Request, Response
 from server.app import build_app
 from server.logs import ROOMS, JsonFormatter, TextFormatter, configure_logging
@@ -242,7 +242,9 @@ async def test_a_request_is_one_line_with_what_is_known_of_it(log: Callable[[], 
         observing = observer.get()
         assert observing is not None
         observing.asked("query", "Hello", request.query)
-        meter = Meter(report_capacity=True, requests=[DescribeTable("t")], capacity_units=1.5, items_read=7, retries=2)
+        reads: list[Any] = [Query("t", name, (("a", "1"),)) for name in ("by-b", "by-a", "by-b")]
+        reads.append(GetItem("t", (("pk", "1"),)))
+        meter = Meter(report_capacity=True, requests=reads, capacity_units=1.5, items_read=7, retries=2)
         observing.begins(meter).ends(meter)
         failed = {"message": "no", "extensions": {"code": "READ_BUDGET"}}
         return Response({"data": None, "errors": [failed, failed]}, "executed")
@@ -264,8 +266,9 @@ async def test_a_request_is_one_line_with_what_is_known_of_it(log: Callable[[], 
         "type": "query",
         "operation": "Hello",
         "errors": ["READ_BUDGET"],
-        "requests": 1,
+        "requests": 4,
         "items_read": 7,
+        "indexes": ["by-a", "by-b"],
         "capacity_units": 1.5,
         "retries": 2,
     }

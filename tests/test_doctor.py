@@ -188,7 +188,8 @@ async def test_an_index_that_no_logged_operation_read_is_told(serve: Serve, tmp_
     for number in range(1200):
         if number < 3:
             body = await served('{ person(number: "1") { owns { nodes { name } } } }', cost=True)
-        told = {"time": f"2026-01-{number % 28 + 1:02}", "message": "POST", "cost": body["extensions"]["cost"]}
+        read = body["extensions"]["cost"]["indexes"]
+        told = {"time": f"2026-01-{number % 28 + 1:02}", "message": "POST", "requests": 2, "indexes": read}
         lines.append(json.dumps(told))
     log.write_text("\n".join(["not JSON", "{}", '{"half', *lines]))
 
