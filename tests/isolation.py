@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from graphql import GraphQLSchema
+
 from graph.errors import GraphError
 from graph.identity import Identity
 from graph.loaders import Graph, Limits
@@ -154,24 +156,25 @@ def make_world(seed: int) -> World:
     return world
 
 
-async def learn_ids(world: World) -> None:
+async def learn_ids(model: Model, known: Known, api: Api) -> None:
     """Learn ids of nodes of both tenants, each from its own lookups."""
-    fields = world.whole[0].schema.query_type
-    assert fields is not None
-    for item in world.model.nodes:
-        for record in world.known.records.get(item.name, [])[:8] if has_lookup(world.model, item) else ():
-            text = _lookup(world.model, fields.fields, item, record)
+    for item in model.nodes:
+        for record in known.records.get(item.name, [])[:8] if has_lookup(model, item) else ():
+            text = lookup_text(model, api.schema, item, record)
             for org in (OURS, THEIRS):
-                response = await world.whole[0].execute(Request(f"{{ {text} {{ id }} }}", identity=tenant(org)))
-                learn(world.known, response.body.get("data"))
+                response = await api.execute(Request(f"{{ {text} {{ id }} }}", identity=tenant(org)))
+                learn(known, response.body.get("data"))
 
 
-def _lookup(model: Model, fields: Any, item: ItemType, record: Record) -> str:
+def lookup_text(model: Model, schema: GraphQLSchema, item: ItemType, record: Record) -> str:
+    """Write the lookup of a record."""
     name = lookup_name(item.name)
+    assert schema.query_type is not None
+    arguments = schema.query_type.fields[name].args
     given = []
     for argument, (path, _) in lookup_arguments(model, item).items():
         if (value := at(record, path)) is not None:
-            given.append(f"{argument}: {plain_text(fields[name].args[argument].type, value)}")
+            given.append(f"{argument}: {plain_text(arguments[argument].type, value)}")
     return f"{name}({', '.join(given)})"
 
 
@@ -222,7 +225,7 @@ def told(body: dict[str, Any]) -> Any:
 async def run_world(seed: int, cases: int, report: Report) -> None:
     """Send random queries in the world of a seed."""
     world = make_world(seed)
-    await learn_ids(world)
+    await learn_ids(world.model, world.known, world.whole[0])
     for number in range(cases):
         dice = Random(f"case {seed} {number}")
         query = Writer(world.model, world.whole[0].schema, world.known, dice, Counter()).write()
