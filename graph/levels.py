@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from graph.collection import Companion, Gathering, accompany, page_gathering
 from graph.entity import Entity, every_layout
 from graph.loaders import Operation, keys_of
-from graph.lookups import Needs, load, permitted
+from graph.lookups import Needs, by_keys, permitted
 from graph.model import Layout
 from graph.partition import RangeSource
 from graph.records import are_items
@@ -214,29 +214,47 @@ async def load_each(operation: Operation, nodes: Sequence[Outcome], needs: Needs
     Cost: as `lookups.load`, for all of them together.
     """
     outcomes = list(nodes)
-    keyed: list[tuple[int, ItemKey]] = []
-    searched: list[int] = []
+    lacking: dict[int, Entity] = {}
     for number, node in enumerate(nodes):
         if not isinstance(node, Entity):
             continue
         try:
             if node.lacks(needs(node.type.name)):
-                if node.type.virtual:
-                    outcomes[number] = permitted(operation, node)
-                    continue
-                key = node.key
-                searched.append(number) if key is None else keyed.append((number, key))
+                lacking[number] = node
+        except Exception as error:
+            outcomes[number] = error
+    if lacking:
+        for number, outcome in zip(lacking, await get_each(operation, [*lacking.values()]), strict=True):
+            outcomes[number] = outcome
+    return outcomes
+
+
+async def get_each(operation: Operation, named: Sequence[Entity]) -> list[Outcome]:
+    """Get nodes from the table, each with what becomes of it alone; one that does not exist is None.
+
+    Cost: as `lookups.load`, for all of them together.
+    """
+    outcomes: list[Outcome] = [None] * len(named)
+    keyed: list[tuple[int, ItemKey]] = []
+    searched: list[int] = []
+    for number, node in enumerate(named):
+        try:
+            if node.type.virtual:
+                outcomes[number] = permitted(operation, node)
+                continue
+            key = node.key
+            searched.append(number) if key is None else keyed.append((number, key))
         except Exception as error:
             outcomes[number] = error
     if not keyed and not searched:
         return outcomes
     operation.request_items([key for _, key in keyed])
-    found = await one_by_one(operation, searched, lambda number: load(operation, [nodes[number]], needs))
+    found = await one_by_one(operation, searched, lambda number: by_keys(operation, [named[number]]))
     for number, outcome in found.items():
         outcomes[number] = outcome if isinstance(outcome, Exception) else outcome[0]
     items: list[Any] = await operation.outcomes([key for _, key in keyed])
     for (number, _), item in zip(keyed, items, strict=True):
-        type_ = nodes[number].type
+        type_ = named[number].type
         is_item = item is not None and not isinstance(item, Exception)
         outcomes[number] = read_layouts(operation, every_layout(type_), item, type_.name) if is_item else item
     return outcomes

@@ -113,9 +113,12 @@ async def lookup(
             await collect(operation, entity, companions)
     # That the node exists is part of the answer, even when nothing of it is asked for.
     (found,) = await by_keys(operation, [entity])
-    if found is None or entity.key is not None or all(found.at(path) == value for path, value in named.items()):
-        return found
-    return None
+    return found if found is not None and has_fields(found, entity) else None
+
+
+def has_fields(found: Entity, named: Entity) -> bool:
+    """Say whether a node that was found has all the fields by which it was named: where a whole key was, it does."""
+    return named.key is not None or all(found.at(path) == value for path, value in named.named.items())
 
 
 async def by_keys(operation: Operation, named: Sequence[Entity]) -> list[Entity | None]:

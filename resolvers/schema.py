@@ -35,6 +35,7 @@ from resolvers import incremental
 from resolvers.discretion import Discretion
 from resolvers.documents import Documents, Prepared
 from resolvers.events import Root, follow
+from resolvers.federation import NoServiceRule, Subgraph
 from resolvers.limits import DocumentLimits
 from resolvers.live import LiveInOnePiece, LiveQueries, is_live, live_directive, throttle_of
 from resolvers.operation import Events, Request, Response
@@ -57,14 +58,16 @@ READY_SECS = 3.0
 """How long the tables have to answer whether they are there."""
 
 
-def build_schema(model: Model, *, mutations: bool = True) -> strawberry.Schema:
-    """Build the Strawberry schema of a model; without mutations it only reads."""
+def build_schema(model: Model, *, mutations: bool = True, federation: bool = False) -> strawberry.Schema:
+    """Build the Strawberry schema of a model, or that of a federation's subgraph; without mutations it only reads."""
     types = TypeBuilder(model)
+    subgraph = Subgraph(model, types.of) if federation else None
     config = StrawberryConfig(
         auto_camel_case=False, scalar_map=SCALAR_MAP, enable_experimental_incremental_execution=True
     )
-    return strawberry.Schema(
-        types.query(),
+    make = strawberry.Schema if subgraph is None else subgraph.schema
+    return make(
+        types.query() if subgraph is None else types.query(subgraph.fields()),
         types.mutation() if mutations else None,
         types.subscription(),
         types=types.all_types(),
@@ -78,9 +81,9 @@ def goes_on(definition: OperationDefinitionNode) -> bool:
     return definition.operation is OperationType.SUBSCRIPTION or is_live(definition)
 
 
-def print_sdl(model: Model) -> str:
-    """Print the public schema: what clients see, without any mapping directive."""
-    return print_schema(build_schema(model)) + "\n"
+def print_sdl(model: Model, *, federation: bool = False) -> str:
+    """Print the public schema: what clients see, or what a gateway composes, without any mapping directive."""
+    return print_schema(build_schema(model, federation=federation)) + "\n"
 
 
 class Api:
@@ -100,11 +103,12 @@ class Api:
         hide_forbidden: bool = False,
         persistence: Persistence = PERSISTENCE,
         discreet: bool = False,
+        federation: bool = False,
     ) -> None:
         """Take the graph, the hub of its changes, and what tells before when all was written that its copies show.
 
         `hide_forbidden`: what a caller may never ask for is for them not in the schema. A `discreet` one tells clients
-        nothing of the store, as in production.
+        nothing of the store, as in production. `federation`: it is a subgraph, with what a gateway asks for.
         """
         self._graph = graph
         self._hub = hub
@@ -112,12 +116,12 @@ class Api:
         self._live = LiveQueries(hub)
         self._has_plans = executor == "plan"
         self._timeout_secs = timeout_secs
-        self._strawberry = build_schema(graph.model, mutations=mutations)
+        self._strawberry = build_schema(graph.model, mutations=mutations, federation=federation)
         self._schema: GraphQLSchema = self._strawberry._schema
         # Made once: rules made for each request would also keep graphql-core from caching anything by them.
         rules = (*specified_rules, LiveInOnePiece)
         if not introspection:
-            rules = (*rules, NoSchemaIntrospectionCustomRule)
+            rules = (*rules, NoSchemaIntrospectionCustomRule, NoServiceRule)
         # A suggestion tells of the schema what introspection would.
         self._hides = not introspection
         self._discretion = Discretion(graph.model, self._schema) if discreet else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import strawberry
@@ -295,13 +295,17 @@ class TypeBuilder:
 
     # --- the root ---
 
-    def query(self) -> Any:
-        """Make the Query type: lookups by id and by key, and the model's own access patterns."""
+    def of(self, name: str) -> Any:
+        """Give the class of a type of the model, or of PageInfo."""
+        return self._page_info if name == "PageInfo" else self._classes[name]
+
+    def query(self, more: Sequence[StrawberryField] = ()) -> Any:
+        """Make the Query type: lookups by id and by key, the model's own access patterns, and more fields."""
         fields = [self._node_field(), self._nodes_field()]
         fields += [self._lookup(item) for item in self._model.items.values() if has_lookup(self._model, item)]
         fields += [self._search(item) for item in self._model.items.values() if item.searched]
         fields += [self._find(find) for find in self._model.finds.values()]
-        return self._object("Query", fields, "What can be read.")
+        return self._object("Query", [*fields, *more], "What can be read.")
 
     def mutation(self) -> Any:
         """Make the Mutation type: what can be written of every type with items."""
