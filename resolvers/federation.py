@@ -6,8 +6,8 @@ Source: https://www.apollographql.com/docs/graphos/schema-design/federated-schem
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, Final, Literal
 
 import strawberry
 from graphql import FieldNode, GraphQLError, ValidationContext, ValidationRule
@@ -27,15 +27,20 @@ from graph.levels import get_each
 from graph.loaders import Operation
 from graph.lookups import has_fields
 from graph.model import FieldKind, ItemType, Model, TypeRef
-from graph.patterns import has_lookup, lookup_arguments
+from graph.patterns import lookup_arguments
+from graph.permissions import Permissions
+from graph.rules import Right
 from graph.scalars import Scalar
 from resolvers.fields import annotation, argument, entry_field, resolver_field
 from resolvers.inputs import definition
 from resolvers.node import read_id
 from resolvers.selection import Selection
 
-VERSION = "2.0"
-"""The specification that the schema links to: the first that has all that is said here, so that any gateway knows it."""
+Federation = Literal["off", "on", "without-node"]
+"""Whether an API is a subgraph, and whether it then has `node` and `nodes`: one subgraph of a supergraph may."""
+
+VERSION: Final = "2.0"
+"""The specification that the schema links to: the first that has all that is said here, so any gateway knows it."""
 SERVICE = "_service"
 BAD_REPRESENTATION = "BAD_REPRESENTATION"
 
@@ -44,12 +49,10 @@ FieldKey = Mapping[Path, Scalar]
 
 
 def key_of(model: Model, item: ItemType) -> FieldKey | None:
-    """Give the fields that a node is known by, those that its root lookup asks for; None where no lookup names it.
+    """Give the fields that a node is known by, those that its root lookup asks for; None where none can be selected.
 
     The tenant is among them: a gateway takes what has the same key for the same entity.
     """
-    if not has_lookup(model, item):
-        return None
     found: dict[Path, Scalar] = {}
     for path, is_required in lookup_arguments(model, item).values():
         if is_required or path in item.tenants:
@@ -61,7 +64,7 @@ def key_of(model: Model, item: ItemType) -> FieldKey | None:
 
 
 def _scalar_at(model: Model, item: ItemType, path: Path) -> Scalar | None:
-    """Give the scalar at the end of a path; None where a node on the way may be of several types."""
+    """Give the scalar at the end of a path; None where a node on the way is of a union or an interface."""
     field = item.fields[path[0]]
     if len(path) == 1:
         return field.scalar if field.kind is FieldKind.ATTRIBUTE else None
@@ -78,7 +81,7 @@ def field_set(paths: Sequence[Path]) -> str:
 
 
 class Entities:
-    """Finds the nodes that gateways name by representations of them: `{"__typename": "Pallet", "number": "B021002"}`."""
+    """Finds the nodes that gateways name by representations, like `{"__typename": "Pallet", "number": "B021002"}`."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -96,7 +99,8 @@ class Entities:
 
         Cost: BatchGetItems of 100 for all of them together; a Query for each of which the key gives only fields.
         """
-        found: list[Any] = [self._read(representation) for representation in representations]
+        permissions = operation.permissions
+        found: list[Any] = [self._read(representation, permissions) for representation in representations]
         numbers = [number for number, one in enumerate(found) if isinstance(one, Entity)]
         named = [found[number] for number in numbers]
         for number, one, outcome in zip(numbers, named, await get_each(operation, named), strict=True):
@@ -104,19 +108,24 @@ class Entities:
             found[number] = None if is_other else outcome
         return found
 
-    def _read(self, representation: Any) -> Entity | Exception:
+    def _read(self, representation: Any, permissions: Permissions | None) -> Entity | Exception | None:
         try:
-            return self._named(representation)
+            return self._named(representation, permissions)
         except (GraphQLError, IdError) as error:
             return error
 
-    def _named(self, representation: Any) -> Entity:
-        """Read the node that a representation names. Raises GraphQLError, or IdError."""
+    def _named(self, representation: Any, permissions: Permissions | None) -> Entity | None:
+        """Read the node that a representation names; None for a type of which the caller may read nothing.
+
+        Raises: GraphQLError, or IdError.
+        """
         if not isinstance(representation, dict):
             raise _refused(f"expected an object with __typename and a key, got {representation!r:.40}")
         name = representation.get("__typename")
         if not isinstance(name, str) or name not in self._keys:
             raise _refused(f"expected the __typename of a type with @key of this subgraph, got {name!r:.40}")
+        if permissions is not None and permissions.of(name, Right.READ).never:
+            return None
         id_ = representation.get("id")
         if id_ is not None:
             entity = read_id(self._model, str(id_))
@@ -162,9 +171,9 @@ class Subgraph:
             definition(class_of(item.name)).directives = [Key(fields=FieldSet(key), resolvable=UNSET) for key in keys]
         definition(class_of("PageInfo")).directives = [Shareable()]
 
-    def schema(self, query: Any, *rest: Any, **options: Any) -> strawberry.Schema:
+    def schema(self, *roots: Any, **options: Any) -> strawberry.Schema:
         """Make the schema, as Strawberry does."""
-        self._schema = Schema(query, *rest, federation_version=VERSION, **options)
+        self._schema = partial(Schema, federation_version=VERSION)(*roots, **options)
         return self._schema
 
     def _print(self) -> str:

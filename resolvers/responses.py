@@ -31,6 +31,7 @@ ERROR_CODES: Mapping[str, str] = {
     "DOCUMENT_ID_MISMATCH": "The document that was sent is not the one that its id names.",
     "DOCUMENT_NOT_TRUSTED": "Trusted documents alone are taken, and this is none.",
     "BAD_USER_INPUT": "A variable or an argument does not fit its type.",
+    "BAD_REPRESENTATION": "A gateway's representation of an entity has no type or key that this subgraph knows.",
     "BAD_VALUE": "A field's value does not fit its type in GraphQL: null where it is required, or out of range.",
     "INTERNAL": "A fault of the server's own; the message has the id under which it is logged.",
 }

@@ -35,7 +35,7 @@ from resolvers import incremental
 from resolvers.discretion import Discretion
 from resolvers.documents import Documents, Prepared
 from resolvers.events import Root, follow
-from resolvers.federation import NoServiceRule, Subgraph
+from resolvers.federation import Federation, NoServiceRule, Subgraph
 from resolvers.limits import DocumentLimits
 from resolvers.live import LiveInOnePiece, LiveQueries, is_live, live_directive, throttle_of
 from resolvers.operation import Events, Request, Response
@@ -58,16 +58,16 @@ READY_SECS = 3.0
 """How long the tables have to answer whether they are there."""
 
 
-def build_schema(model: Model, *, mutations: bool = True, federation: bool = False) -> strawberry.Schema:
+def build_schema(model: Model, *, mutations: bool = True, federation: Federation = "off") -> strawberry.Schema:
     """Build the Strawberry schema of a model, or that of a federation's subgraph; without mutations it only reads."""
     types = TypeBuilder(model)
-    subgraph = Subgraph(model, types.of) if federation else None
+    subgraph = None if federation == "off" else Subgraph(model, types.of)
     config = StrawberryConfig(
         auto_camel_case=False, scalar_map=SCALAR_MAP, enable_experimental_incremental_execution=True
     )
     make = strawberry.Schema if subgraph is None else subgraph.schema
     return make(
-        types.query() if subgraph is None else types.query(subgraph.fields()),
+        types.query() if subgraph is None else types.query(subgraph.fields(), has_node=federation == "on"),
         types.mutation() if mutations else None,
         types.subscription(),
         types=types.all_types(),
@@ -81,9 +81,9 @@ def goes_on(definition: OperationDefinitionNode) -> bool:
     return definition.operation is OperationType.SUBSCRIPTION or is_live(definition)
 
 
-def print_sdl(model: Model, *, federation: bool = False) -> str:
+def print_sdl(model: Model, *, mutations: bool = True, federation: Federation = "off") -> str:
     """Print the public schema: what clients see, or what a gateway composes, without any mapping directive."""
-    return print_schema(build_schema(model, federation=federation)) + "\n"
+    return print_schema(build_schema(model, mutations=mutations, federation=federation)) + "\n"
 
 
 class Api:
@@ -103,7 +103,7 @@ class Api:
         hide_forbidden: bool = False,
         persistence: Persistence = PERSISTENCE,
         discreet: bool = False,
-        federation: bool = False,
+        federation: Federation = "off",
     ) -> None:
         """Take the graph, the hub of its changes, and what tells before when all was written that its copies show.
 

@@ -299,9 +299,9 @@ class TypeBuilder:
         """Give the class of a type of the model, or of PageInfo."""
         return self._page_info if name == "PageInfo" else self._classes[name]
 
-    def query(self, more: Sequence[StrawberryField] = ()) -> Any:
+    def query(self, more: Sequence[StrawberryField] = (), *, has_node: bool = True) -> Any:
         """Make the Query type: lookups by id and by key, the model's own access patterns, and more fields."""
-        fields = [self._node_field(), self._nodes_field()]
+        fields = [self._node_field(), self._nodes_field()] if has_node else []
         fields += [self._lookup(item) for item in self._model.items.values() if has_lookup(self._model, item)]
         fields += [self._search(item) for item in self._model.items.values() if item.searched]
         fields += [self._find(find) for find in self._model.finds.values()]

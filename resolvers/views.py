@@ -13,6 +13,7 @@ from graph.model import Model
 from graph.permissions import Permissions
 from graph.rules import Right
 from resolvers.documents import Documents
+from resolvers.federation import SERVICE
 from resolvers.filters import where_name
 from resolvers.permitted import Permitted
 from resolvers.write_inputs import WRITE_INPUTS
@@ -86,6 +87,8 @@ def without_denied(
             name
             for name, field in parent.fields.items()
             if name in promised or permitted.reason(parent, name, field, permissions) is None
+            # It tells the whole schema.
+            if not (name == SERVICE and parent is schema.query_type)
         ]
         fields: Callable[[], dict[str, GraphQLField]] = config["fields"]
 

@@ -34,6 +34,7 @@ def api_of(
             {document.id: document.text for document in trusted}, settings.only_trusted, settings.max_persisted_bytes
         ),
         discreet=settings.production,
+        federation=settings.federation,
         hub=following.hub if following else None,
         watermark=following.watermark if following else None,
     )

@@ -83,7 +83,9 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
         settings=True,
     )
     _add_demo(commands)
-    _command(commands, "schema", _later("server.looking", "schema"), "print the public GraphQL schema of a model")
+    text = "print the public GraphQL schema of a model"
+    some = ("schema", "mutations", "federation")
+    _command(commands, "schema", _later("server.looking", "schema"), text, some=some)
     text = "check a model file, and the trusted documents: their mistakes, or the access patterns"
     _command(commands, "check", _later("server.looking", "check"), text, some=("schema", "trusted_documents"))
     _add_explain(commands)
@@ -166,7 +168,8 @@ def _command(
         if settings or setting.name in some:
             default = "" if setting.default is None else f" (default: {setting.default})"
             help_ = f"{setting.doc}{default} [{setting.variable}]".replace("%", "%%")
-            # A flag alone is as good as true.
-            alone: dict[str, Any] = {"nargs": "?", "const": "true"} if isinstance(setting.default, bool) else {}
+            # A flag alone is as good as true, or as on.
+            is_switch = isinstance(setting.default, bool) or setting.default == "off"
+            alone: dict[str, Any] = {"nargs": "?", "const": "on"} if is_switch else {}
             command.add_argument(setting.flag, dest=setting.name, metavar="VALUE", help=help_, **alone)
     return command

@@ -37,7 +37,8 @@ def _fail(message: str, code: int) -> int:
 
 def schema(_: argparse.Namespace, settings: Settings) -> int:
     """Print the public GraphQL schema."""
-    sys.stdout.write(print_sdl(model_of(settings)))
+    model = model_of(settings)
+    sys.stdout.write(print_sdl(model, mutations=settings.mutations, federation=settings.federation))
     return 0
 
 
@@ -71,7 +72,7 @@ def explain(options: argparse.Namespace, settings: Settings) -> int:
     query = Path(options.query[1:]).read_text() if options.query.startswith("@") else options.query
     table = ImaginedTable(model, options.length, options.item_bytes)
     graph = Graph(model, table, Limits(linger_secs=1.0), search=ImaginedIndex(table))
-    api = Api(graph, executor=settings.executor, limits=settings.document_limits)
+    api = Api(graph, executor=settings.executor, limits=settings.document_limits, federation=settings.federation)
     try:
         variables = _json_object("--variables", options.variables)
         identity = _caller(options)

@@ -242,6 +242,14 @@ class Settings:
     mutations: bool = field(
         default=True, metadata=_about("Whether the API writes; without, it has no mutations at all.", _flag)
     )
+    federation: Literal["off", "on", "without-node"] = field(
+        default="off",
+        metadata=_about(
+            "Whether the API is a subgraph of Apollo Federation 2, and then `on` or `without-node`: one subgraph of a "
+            "supergraph can have `node` and `nodes`.",
+            _choice("off", "on", "without-node"),
+        ),
+    )
     jwt_keys: str | None = field(
         default=None,
         metadata=_about(
