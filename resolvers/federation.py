@@ -5,8 +5,9 @@ Source: https://www.apollographql.com/docs/graphos/schema-design/federated-schem
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cached_property
 from typing import Any, Final, Literal
 
 import strawberry
@@ -21,16 +22,16 @@ from strawberry.types.field import StrawberryField
 from strawberry.types.union import StrawberryUnion
 
 from graph.entity import Entity
-from graph.errors import IdError
+from graph.errors import GraphError, IdError
 from graph.keys import Path
-from graph.levels import get_each
+from graph.levels import Outcome, get_each
 from graph.loaders import Operation
 from graph.lookups import has_fields
 from graph.model import FieldKind, ItemType, Model, TypeRef
 from graph.patterns import lookup_arguments
 from graph.permissions import Permissions
 from graph.rules import Right
-from graph.scalars import Scalar
+from graph.scalars import ID, Scalar
 from resolvers.fields import annotation, argument, entry_field, resolver_field
 from resolvers.inputs import definition
 from resolvers.node import read_id
@@ -104,8 +105,7 @@ class Entities:
         numbers = [number for number, one in enumerate(found) if isinstance(one, Entity)]
         named = [found[number] for number in numbers]
         for number, one, outcome in zip(numbers, named, await get_each(operation, named), strict=True):
-            is_other = isinstance(outcome, Entity) and not has_fields(outcome, one)
-            found[number] = None if is_other else outcome
+            found[number] = _if_named(outcome, one)
         return found
 
     def _read(self, representation: Any, permissions: Permissions | None) -> Entity | Exception | None:
@@ -120,36 +120,45 @@ class Entities:
         Raises: GraphQLError, or IdError.
         """
         if not isinstance(representation, dict):
-            raise _refused(f"expected an object with __typename and a key, got {representation!r:.40}")
+            raise _refused(f"expected an object with __typename and a key, got {reprlib.repr(representation)}")
         name = representation.get("__typename")
         if not isinstance(name, str) or name not in self._keys:
-            raise _refused(f"expected the __typename of a type with @key of this subgraph, got {name!r:.40}")
+            raise _refused(f"expected the __typename of a type with @key of this subgraph, got {reprlib.repr(name)}")
         if permissions is not None and permissions.of(name, Right.READ).never:
             return None
-        id_ = representation.get("id")
-        if id_ is not None:
-            entity = read_id(self._model, str(id_))
+        if representation.get("id") is not None:
+            entity = read_id(self._model, _checked(representation["id"], ID, f"{name}.id"))
             if entity.type.name != name:
                 raise _refused(f"expected the id of a {name}, got that of a {entity.type.name}")
             return entity
         key = self._keys[name]
         if key is None:
-            raise _refused(f"expected a {name} by its key `id`, got none")
-        named = {path: _value_at(representation, path, scalar, name) for path, scalar in key.items()}
+            raise _refused(f"expected a {name} by its `id`, got none")
+        named: dict[Path, Any] = {}
+        for path, scalar in key.items():
+            value: Any = representation
+            for part in path:
+                value = value.get(part) if isinstance(value, dict) else None
+            what = ".".join((name, *path))
+            if value is None:
+                raise _refused(f"expected a {name} by its `id`, or by `{field_set([*key])}`: got no {what}")
+            named[path] = _checked(value, scalar, what)
         return Entity(self._model, self._model.items[name], named=named)
 
 
-def _value_at(representation: Mapping[str, Any], path: Path, scalar: Scalar, name: str) -> Any:
-    value: Any = representation
-    for part in path:
-        value = value.get(part) if isinstance(value, dict) else None
-    what = f"{name}.{'.'.join(path)}"
-    if value is None:
-        raise _refused(f"expected a {name} by one of its keys, `id` or one with `{field_set([path])}`, got no {what}")
+def _checked(value: Any, scalar: Scalar, what: str) -> Any:
     try:
         return scalar.check(value)
     except ValueError as error:
-        raise _refused(f"{what} expects {error}, got {value!r:.40}") from None
+        raise _refused(f"{what} expects {error}, got {reprlib.repr(value)}") from None
+
+
+def _if_named(outcome: Outcome, named: Entity) -> Outcome:
+    """Give what was found for a representation, unless it is another node: its key was not all known."""
+    try:
+        return None if isinstance(outcome, Entity) and not has_fields(outcome, named) else outcome
+    except GraphError as error:
+        return error
 
 
 def _refused(message: str) -> GraphQLError:
@@ -165,18 +174,19 @@ class Subgraph:
         self._model = model
         self._nodes = [class_of(item.name) for item in model.nodes]
         self._schema: strawberry.Schema | None = None
-        self.sdl = cache(self._print)
         for item in model.nodes:
             keys = self._entities.field_sets(item.name)
             definition(class_of(item.name)).directives = [Key(fields=FieldSet(key), resolvable=UNSET) for key in keys]
         definition(class_of("PageInfo")).directives = [Shareable()]
 
-    def schema(self, *roots: Any, **options: Any) -> strawberry.Schema:
+    def schema(self, query: Any, mutation: Any, subscription: Any, **options: Any) -> strawberry.Schema:
         """Make the schema, as Strawberry does."""
-        self._schema = partial(Schema, federation_version=VERSION)(*roots, **options)
+        self._schema = Schema(query, mutation, subscription, federation_version=VERSION, **options)
         return self._schema
 
-    def _print(self) -> str:
+    @cached_property
+    def sdl(self) -> str:
+        """Print the schema."""
         assert self._schema is not None, "nobody asks before it is made"
         return print_schema(self._schema) + "\n"
 
@@ -189,7 +199,7 @@ class Subgraph:
         definition(service).fields = [entry_field("sdl", annotation(str), "The schema, with federation's directives.")]
 
         async def resolve(_: Any, __: Operation, ___: Mapping[str, Any], ____: Selection) -> Any:
-            return {"sdl": self.sdl()}
+            return {"sdl": self.sdl}
 
         return resolver_field(SERVICE, annotation(service), resolve, self._model.possible)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from difflib import unified_diff
 from typing import Any
 
+import orjson
 import pytest
 from graphql import build_schema
 
@@ -234,6 +235,7 @@ async def test_relationships_of_all_entities_are_read_side_by_side(subgraph: Ser
     assert subgraph.operations == ["GetItem", "GetItem", "Query"]
 
 
+NESTED = orjson.loads("[" * 1000 + "]" * 1000)
 BAD: Mapping[str, tuple[Any, str, str]] = {
     "no object": (7, "BAD_REPRESENTATION", "expected an object"),
     "no type": ({"number": "009998"}, "BAD_REPRESENTATION", "expected the __typename of a type with @key"),
@@ -244,7 +246,12 @@ BAD: Mapping[str, tuple[Any, str, str]] = {
     "a wrong value": ({"__typename": "Pallet", "number": 1.5}, "BAD_REPRESENTATION", "Pallet.number expects a string"),
     "an empty value": ({"__typename": "Pallet", "number": ""}, "BAD_KEY_VALUE", "number"),
     "a damaged id": ({"__typename": "Pallet", "id": "xyz"}, "BAD_ID", "'xyz'"),
-    "no text for an id": ({"__typename": "Pallet", "id": {"of": 1}}, "BAD_ID", "expected the `id`"),
+    "no text for an id": (
+        {"__typename": "Pallet", "id": {"of": 1}},
+        "BAD_REPRESENTATION",
+        "Pallet.id expects a string",
+    ),
+    "what is nested too deep to be quoted": (NESTED, "BAD_REPRESENTATION", "expected an object"),
 }
 
 
@@ -324,11 +331,16 @@ async def test_a_virtual_node_is_there_as_soon_as_it_is_named(serve: Serve, exec
     served = await serve((ROOT / "examples/b2b/schema.graphql").read_text(), example_items("b2b"))
     served.api = Api(served.graph, executor=executor, federation="on")
 
-    found = await served.data(
-        'query { _entities(representations: [{ __typename: "Tag", name: "organic" }]) { ... on Tag { name } } }'
+    body = await served(
+        """{
+          _entities(representations: [{ __typename: "Tag", name: "organic" }, { __typename: "Tag", name: "" }]) {
+            ... on Tag { name }
+          }
+        }"""
     )
 
-    assert found == {"_entities": [{"name": "organic"}]}
+    assert body["data"] == {"_entities": [{"name": "organic"}, None]}
+    assert [error["extensions"]["code"] for error in body["errors"]] == ["BAD_KEY_VALUE"]
     assert served.sent == []
 
 
