@@ -104,6 +104,10 @@ def test_a_key_may_have_several_fields_and_lie_behind_other_nodes() -> None:
     }
 
 
+def test_the_tenant_is_part_of_a_key() -> None:
+    assert 'type Order implements Node @key(fields: "id") @key(fields: "org number") {' in added(SHOP)
+
+
 async def test_a_gateway_gets_the_schema_that_the_command_line_prints(
     subgraph: Served, capsys: pytest.CaptureFixture[str]
 ) -> None:
