@@ -48,7 +48,8 @@ COUNTED = 100
 """Items that a list is taken to have which is only counted."""
 SCANNED_BYTES = 1_000_000
 """What a scan reads at least, should nothing be found there: one page of DynamoDB's."""
-IDS = "ids"
+IDS = ("ids", "representations")
+"""The arguments that name nodes one by one."""
 
 Variables = Mapping[str, Any]
 Back = tuple[str, ...]
@@ -270,7 +271,7 @@ class _Compiler:
             reading = Reading(
                 name, size, queries=1, per_object=1, most_items=self._most_items(details), units_per_object=ITEM_UNITS
             )
-        elif (ids := _argument(details, IDS)) is not None:
+        elif (ids := next(filter(None, (_argument(details, name) for name in IDS)), None)) is not None:
             reading = Reading(name, length(0, self._limits.read_budget, ids), units_per_object=ITEM_UNITS)
         else:
             reading = Reading(name, flat=ITEM_UNITS)

@@ -32,7 +32,7 @@ from graph.patterns import lookup_arguments
 from graph.permissions import Permissions
 from graph.rules import Right
 from graph.scalars import ID, Scalar
-from resolvers.fields import annotation, argument, entry_field, resolver_field
+from resolvers.fields import annotation, argument, entry_field, resolver_field, value_field
 from resolvers.inputs import definition
 from resolvers.node import read_id
 from resolvers.selection import Selection
@@ -197,11 +197,7 @@ class Subgraph:
     def _service_field(self) -> StrawberryField:
         service = strawberry.type(type("Service", (), {}), name="_Service", description="What a gateway composes.")
         definition(service).fields = [entry_field("sdl", annotation(str), "The schema, with federation's directives.")]
-
-        async def resolve(_: Any, __: Operation, ___: Mapping[str, Any], ____: Selection) -> Any:
-            return {"sdl": self.sdl}
-
-        return resolver_field(SERVICE, annotation(service), resolve, self._model.possible)
+        return value_field(SERVICE, annotation(service), lambda _: {"sdl": self.sdl})
 
     def _entities_field(self) -> StrawberryField:
         async def resolve(_: Any, operation: Operation, arguments: Mapping[str, Any], __: Selection) -> Any:

@@ -276,6 +276,19 @@ async def test_a_bad_representation_fails_alone(bad: str, subgraph: Served) -> N
     assert len(subgraph.sent) == 1
 
 
+async def test_what_entities_will_cost_is_estimated_by_their_number(subgraph: Served) -> None:
+    query = (
+        "query ($of: [_Any!]!) { _service { __typename } _entities(representations: $of) { ... on Box { number } } }"
+    )
+
+    body = await subgraph(query, {"of": named("Box", "1", "2", "3")}, cost=True)
+
+    assert body["data"]["_entities"] == [None, None, None]
+    cost = body["extensions"]["cost"]
+    assert cost["estimated"] == 3 * 0.5
+    assert subgraph.operations == ["BatchGetItem"]
+
+
 async def test_an_id_is_of_the_type_that_is_said(subgraph: Served) -> None:
     id_ = (await subgraph.data('{ container(number: "009998") { id } }'))["container"]["id"]
 
