@@ -1,0 +1,184 @@
+"""Which groups are nodes, and which lie in the partition of another: the owners of partition keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from graph.infer.groups import Group, text_of
+from graph.infer.sample import Sample
+from graph.infer.texts import STRONG, Slot, words
+from graph.requests import Item
+from resolvers.infer.draft import DraftField, DraftType, Hole, Written
+from resolvers.infer.names import pascal, same, singular
+
+ROOTS = frozenset(("metadata", "meta", "profile", "info", "root", "detail", "self", "main", "base", "data", "a", "header"))
+"""What the sort key of a node's own item says, where others share its partition."""
+
+
+@dataclass(eq=False)
+class Entity:
+    """A node, as others name it."""
+
+    type: DraftType
+    group: Group
+    """Its own items, or of a virtual node some that name it."""
+    attribute: str
+    children: list[Group] = field(default_factory=list)
+    """Of a virtual node: the groups that meet in its partition."""
+    literal: str = ""
+    slot: Slot | None = None
+    """Where one variable alone names it."""
+    values: frozenset[str] = frozenset()
+    field: DraftField | None = None
+    ref: str | None = None
+    """The literal that others write before its variable, where it is not that of its own key."""
+
+    @property
+    def is_number(self) -> bool:
+        """Say whether its key is a number."""
+        return "N" in self.group.items[0][self.attribute]
+
+    def items_by_partition(self) -> dict[str, Item]:
+        """Give its own items by their partition keys."""
+        return {text_of(item, self.attribute): item for item in self.group.items}
+
+    def written(self, own: DraftField, literal: str) -> Written:
+        """Write how a key names it that has this literal before the variable."""
+        return (Hole(own, "partition" if self.ref is not None and literal != self.ref else ""),)
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """How a text names an entity: `lead` stands before it, `literal` belongs to its name."""
+
+    entity: Entity
+    lead: str
+    literal: str
+
+
+def entity_of(type_: DraftType, group: Group) -> Entity:
+    """Make the entity of a node's items."""
+    attribute = group.keys[0]
+    found = group.pieces[attribute]
+    slots = [piece for piece in found if isinstance(piece, Slot)]
+    if len(slots) != 1 or found[-1] is not slots[0] or slots[0].format:
+        return Entity(type_, group, attribute)
+    literal = found[0] if isinstance(found[0], str) else ""
+    return Entity(type_, group, attribute, [], literal, slots[0], frozenset(slots[0].texts))
+
+
+def families(groups: Sequence[Group]) -> Iterator[list[Group]]:
+    """Put groups together that share partitions: by the literal of the partition key, else by what lies there."""
+    alike: dict[tuple[str | None, ...], list[Group]] = {}
+    for group in groups:
+        found = group.pieces[group.keys[0]]
+        alike.setdefault(tuple(piece if isinstance(piece, str) else None for piece in found), []).append(group)
+    for shape, several in alike.items():
+        if any(shape) or len(several) == 1:
+            yield several
+        else:
+            yield from _sharing(several)
+
+
+def _sharing(groups: Iterable[Group]) -> Iterator[list[Group]]:
+    left: list[tuple[set[str], list[Group]]] = []
+    for group in groups:
+        texts, several = set(group.texts(group.keys[0])), [group]
+        for held, others in [entry for entry in left if entry[0] & texts]:
+            texts, several = texts | held, [*others, *several]
+            left = [entry for entry in left if entry[0] is not held]
+        left.append((texts, several))
+    yield from (several for _, several in left)
+
+
+def owner(family: Sequence[Group]) -> Group | None:
+    """Find the group whose items are the nodes that partitions of a family belong to."""
+    if not any(isinstance(piece, Slot) for piece in family[0].pieces[family[0].keys[0]]):
+        return None
+    if len(family[0].keys) == 1:
+        return family[0]
+    for group in family:
+        if group.is_self_keyed:
+            return group
+    word = same(words(family[0].heads[0]))
+    single = [group for group in family if _is_single(group)]
+    for group in single:
+        if group.tag is not None and same(group.tag) == word:
+            return group
+    fixed = [group for group in single if group.whole[1]]
+    for group in fixed:
+        if same(group.heads[1]) in ROOTS or same(words(group.heads[1])) == word:
+            return group
+    if fixed:
+        return max(fixed, key=lambda group: len(group.items))
+    return family[0] if len(family) == 1 and single else None
+
+
+def _is_single(group: Group) -> bool:
+    return len(set(group.texts(group.keys[0]))) == len(group.items)
+
+
+def shares(family: Sequence[Group]) -> bool:
+    """Say whether groups of a family meet in a partition."""
+    seen: set[str] = set()
+    for group in family:
+        texts = set(group.texts(group.keys[0]))
+        if seen & texts:
+            return True
+        seen |= texts
+    return False
+
+
+def wish(group: Group, sample: Sample, entity: Entity | None) -> str:
+    """Say what the type of a group may be called."""
+    if group.tag is not None:
+        return group.tag
+    head, *rest = group.heads
+    fixed = rest and group.whole[1]
+    if entity is None or entity.group is group:
+        own = head.strip(STRONG + "_-.") if head and not group.whole[0] else ""
+        sort = "" if group.is_self_keyed or not rest else group.heads[1].strip(STRONG + "_-.")
+        return pascal(own) if own else pascal(words(sort)) if sort and entity is None else _of(sort, sample)
+    if fixed:
+        return entity.type.name + pascal(group.heads[1])
+    word = words(rest[0]) if rest else ""
+    return pascal(singular(word)) if len(word) > 1 else f"{entity.type.name}Item"
+
+
+def _of(sort: str, sample: Sample) -> str:
+    word = words(sort)
+    return pascal(word) if word and same(word) not in ROOTS else singular(pascal(sample.name))
+
+
+def naming(literal: str, values: Iterable[str], entities: Sequence[Entity]) -> Naming | None:
+    """Find the entity that texts name, which all begin with a literal."""
+    if not literal:
+        return None
+    known = [one for one in entities if one.slot is not None and not one.is_number]
+    for one in sorted(known, key=lambda one: -len(one.literal)):
+        if one.literal and literal.endswith(one.literal):
+            lead = literal[: -len(one.literal)]
+            if not lead or lead[-1] in STRONG:
+                return Naming(one, lead, one.literal)
+    distinct = set(values)
+    for one in known:
+        is_alike = same(words(literal)) == same(one.type.name) or (one.literal and one.literal.endswith(literal))
+        if is_alike and 2 * len(distinct & one.values) >= len(distinct) and one.ref in (None, literal):
+            return Naming(one, "", literal)
+    return None
+
+
+def named_by(attribute: str, texts: Sequence[str], entities: Sequence[Entity], *, is_number: bool) -> Entity | None:
+    """Find the entity that an attribute names by its name: `customerId` a Customer."""
+    base = attribute
+    for ending in ("Ids", "IDs", "_ids", "Id", "ID", "_id", "-id"):
+        base = base.removesuffix(ending) if len(base) > len(ending) else base
+    distinct = set(texts)
+    for one in entities:
+        name = same(one.type.name)
+        is_called = same(base) == name or (len(name) > 3 and same(base).endswith(name))
+        if one.slot is not None and one.is_number == is_number and is_called and base:
+            if distinct and 2 * len(distinct & one.values) >= len(distinct):
+                return one
+    return None
