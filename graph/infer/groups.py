@@ -159,7 +159,9 @@ def _names_types(sample: Sample, name: str, *, is_sure: bool) -> bool:
     pairs = list(combinations(shapes.values(), 2))
     if sum(1 for one, other in pairs if one & other) <= len(pairs) / 3:
         return True
-    attributes = [{frozenset(item) for tag, item in zip(tags, sample.items, strict=True) if tag == one} for one in counts]
+    attributes = [
+        {frozenset(item) for tag, item in zip(tags, sample.items, strict=True) if tag == one} for one in counts
+    ]
     return all(not one & other for one, other in combinations(attributes, 2))
 
 

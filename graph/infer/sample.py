@@ -32,6 +32,9 @@ class Sample:
     declared: Mapping[str, str] = field(default_factory=dict)
     """Attributes that a model file declares, by name, with their type: S, N, M …"""
 
+    facets: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    """What a model file calls items, by the texts of their keys."""
+
     @property
     def overloaded(self) -> frozenset[str]:
         """Name the keys of indexes whose names say that items of every kind write what they like there."""
@@ -47,21 +50,29 @@ class Sample:
 def described(table: Mapping[str, Any], expiry: str | None = None) -> Sample:
     """Read what DescribeTable says of a table; it has no items yet."""
     name = table["TableName"]
-    indexes = [
-        _index(name, one, local=local)
-        for kind, local in (("LocalSecondaryIndexes", True), ("GlobalSecondaryIndexes", False))
-        for one in table.get(kind) or ()
-    ]
+    indexes = []
+    for kind, local in (("LocalSecondaryIndexes", True), ("GlobalSecondaryIndexes", False)):
+        for one in table.get(kind) or ():
+            own = described_keys(one)
+            indexes.append(index_of(name, one["IndexName"], own["HASH"], own["RANGE"], one["Projection"], local=local))
     keys = described_keys(table)
     types = {one["AttributeName"]: one["AttributeType"] for one in table["AttributeDefinitions"]}
     return Sample(name, Index(name, None, keys["HASH"], keys["RANGE"]), tuple(indexes), types, expiry=expiry)
 
 
-def _index(table: str, index: Mapping[str, Any], *, local: bool) -> Index:
-    keys, projection = described_keys(index), index["Projection"]
+def index_of(
+    table: str,
+    name: str,
+    partition: tuple[str, ...],
+    sort: tuple[str, ...],
+    projection: Mapping[str, Any],
+    *,
+    local: bool,
+) -> Index:
+    """Read an index from what DynamoDB says of its projection."""
     kind = projection.get("ProjectionType", "ALL")
     shown = frozenset(projection.get("NonKeyAttributes", ())) if kind == "INCLUDE" else Projection(kind)
-    return Index(table, index["IndexName"], keys["HASH"], keys["RANGE"], shown or Projection.KEYS_ONLY, local)
+    return Index(table, name, partition, sort, shown or Projection.KEYS_ONLY, local)
 
 
 def others(sample: Sample, items: list[Item]) -> tuple[Item, ...]:

@@ -47,9 +47,7 @@ def heads(texts: Iterable[str]) -> dict[str, str]:
     weak = {text: head for text, head in found.items() if head and _is_weak(head)}
     counts = Counter(weak.values())
     is_custom = 4 * len(weak) >= 5 * len(counts)
-    return {
-        text: head if not _is_weak(head) or counts[head] > 1 or is_custom else "" for text, head in found.items()
-    }
+    return {text: head if not _is_weak(head) or counts[head] > 1 or is_custom else "" for text, head in found.items()}
 
 
 def _head(text: str) -> str:

@@ -14,6 +14,9 @@ from resolvers.infer.fields import Fields
 from resolvers.infer.names import attribute_case, camel, pascal, plural, type_name, unique
 from resolvers.infer.nodes import Entity, Naming, entity_of, families, named_by, naming, owner, shares, wish
 
+FEW = 5
+"""So many nodes must be named once only, before that is taken for a rule."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -176,9 +179,7 @@ class Drafting:
         one.type.groups.append(one.group)
         return one.type
 
-    def _new(
-        self, name: str, plan: Plan, made: DraftType | None = None, *, is_virtual: bool = False
-    ) -> DraftType:
+    def _new(self, name: str, plan: Plan, made: DraftType | None = None, *, is_virtual: bool = False) -> DraftType:
         table = plan.sample.name
         made = made or DraftType("")
         made.name, made.table = type_name(name, (one.name for one in self._types)), table
@@ -261,9 +262,7 @@ class Drafting:
         name = camel(type_.name)
         if is_one and name.startswith(camel(one.entity.type.name)) and len(name) > len(one.entity.type.name):
             name = camel(name[len(one.entity.type.name) :])
-        self._links.append(
-            _Link(one.entity.type, type_, type_, parent, name if is_one else plural(name), not is_one)
-        )
+        self._links.append(_Link(one.entity.type, type_, type_, parent, name if is_one else plural(name), not is_one))
 
     def _sort_key(self, one: _Item) -> Written:
         group, attribute = one.group, one.group.keys[1]
@@ -325,7 +324,7 @@ class Drafting:
         name = plural(lead or camel(end.type.name))
         self._links.append(_Link(start.type, end.type, one.type, source, name, many=True))
         texts = Counter(one.group.texts(one.group.keys[1]))
-        is_one = one.plan.sample.is_whole and len(texts) > 1 and max(texts.values()) == 1
+        is_one = one.plan.sample.is_whole and len(texts) >= FEW and max(texts.values()) == 1
         back = camel(start.type.name) if is_one else plural(camel(start.type.name))
         if start is end:
             back = f"{plural(source.name)}Of{pascal(target.name)}" if lead else "sources"
@@ -400,7 +399,11 @@ def _is_mirror(one: _Item, other: _Item) -> bool:
     """Say whether items say the same the other way round."""
     if one.sorted_by is None or other.sorted_by is None or one.group.table != other.group.table:
         return False
-    if one.entity is not other.sorted_by.entity or other.entity is not one.sorted_by.entity or one.entity is other.entity:
+    if (
+        one.entity is not other.sorted_by.entity
+        or other.entity is not one.sorted_by.entity
+        or one.entity is other.entity
+    ):
         return False
     first, second = one.group.keys
     pairs = {(text_of(item, first), text_of(item, second)) for item in one.group.items}

@@ -10,7 +10,7 @@ from graph.infer.values import Kind, date_kind, is_always, kind_of
 from graph.keys import OURS
 from graph.model import Index
 from graph.requests import Item
-from resolvers.infer.draft import DraftField, DraftIndexed, DraftTable, DraftType, Hole, Ref, Written
+from resolvers.infer.draft import DraftField, DraftIndexed, DraftKey, DraftTable, DraftType, Hole, Ref, Written
 from resolvers.infer.names import TAKEN, camel, field_name, pascal, same, type_name, unique
 from resolvers.infer.nodes import Entity, named_by, naming
 
@@ -151,8 +151,6 @@ class Fields:
         entity.field = entity.type.add(DraftField(name, "ID!"))
         if entity.ref is not None and entity.ref != entity.literal:
             entity.type.ref = (entity.ref, Hole(entity.field))
-        from resolvers.infer.draft import DraftKey
-
         partition: Written = (entity.literal, Hole(entity.field))
         has_sort = len(entity.group.keys) > 1
         entity.type.keys.append(DraftKey(partition, None, is_self_keyed=has_sort))
@@ -246,7 +244,9 @@ class Fields:
                 made.append(piece)
                 continue
             before = made[-1] if made and isinstance(made[-1], str) else ""
-            hole = self._known(type_, group, piece, items) or self._named_hole(type_, before, piece, name, number, parts)
+            hole = self._known(type_, group, piece, items) or self._named_hole(
+                type_, before, piece, name, number, parts
+            )
             if isinstance(hole, tuple):
                 literal, own = hole
                 if own.attribute is not None:

@@ -10,7 +10,9 @@ from resolvers.sdl.fields import ATTRIBUTE_CASES
 from resolvers.sdl.names import NAMING, WRITING
 from resolvers.sdl.words import PAGING_ARGUMENTS, RESERVED_TYPES, RESOLVER_ARGUMENTS, WHERE_FIELDS
 
-TAKEN = frozenset((*WHERE_FIELDS, *RESOLVER_ARGUMENTS, *PAGING_ARGUMENTS, "id", "cursor", "node", "nodes", "versions", "at"))
+TAKEN = frozenset(
+    (*WHERE_FIELDS, *RESOLVER_ARGUMENTS, *PAGING_ARGUMENTS, "id", "cursor", "node", "nodes", "versions", "at")
+)
 """What no field that we name is called, for the API has it already somewhere."""
 _ENDINGS = tuple(one.format("") for one in (*NAMING, *WRITING) if one.startswith("{}"))
 TAKEN_ENDINGS = (*_ENDINGS, "Connection", "Edge", "Where", "Change", "Filter", "Input", "Payload")
@@ -80,7 +82,7 @@ def type_name(wish: str, taken: Iterable[str]) -> str:
 
 def field_name(attribute: str, case: str) -> str:
     """Make the name of a field from that of its attribute."""
-    if case == "AS_WRITTEN" and is_field_name(attribute):
+    if case == "AS_WRITTEN" and is_field_name(attribute) and attribute[0].islower() and "_" not in attribute:
         return attribute
     made = camel(attribute)
     return made if is_field_name(made) else f"field{pascal(attribute)}"

@@ -12,7 +12,9 @@ from graph.requests import Item
 from resolvers.infer.draft import DraftField, DraftType, Hole, Written
 from resolvers.infer.names import pascal, same, singular
 
-ROOTS = frozenset(("metadata", "meta", "profile", "info", "root", "detail", "self", "main", "base", "data", "a", "header"))
+ROOTS = frozenset(
+    ("metadata", "meta", "profile", "info", "root", "detail", "self", "main", "base", "data", "a", "header")
+)
 """What the sort key of a node's own item says, where others share its partition."""
 
 
@@ -134,6 +136,9 @@ def wish(group: Group, sample: Sample, entity: Entity | None) -> str:
     """Say what the type of a group may be called."""
     if group.tag is not None:
         return group.tag
+    facets = {sample.facets.get(tuple(text_of(item, name) for name in group.keys)) for item in group.items}
+    if sample.facets and len(facets) == 1 and (facet := next(iter(facets))) is not None:
+        return singular(pascal(facet))
     head, *rest = group.heads
     fixed = rest and group.whole[1]
     if entity is None or entity.group is group:

@@ -5,20 +5,26 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from graph.entity import every_layout, read_entity
+from graph.entity import Entity, every_layout, read_entity
 from graph.errors import GraphError, InferError, ItemError, ModelError
 from graph.infer.groups import Grouping, groupings
 from graph.infer.sample import Sample
 from graph.model import FieldKind, Index, ItemType, Model
 from graph.requests import Item
-from resolvers.infer.draft import Draft, DraftField, DraftFind, DraftIndexed, DraftKey, DraftTable, DraftType
+from graph.scalars import AttributeValue
+from resolvers.infer.draft import Draft, DraftField, DraftFind, DraftIndexed, DraftKey, DraftType
 from resolvers.infer.drafting import Drafting, Plan
 from resolvers.infer.names import type_name
 from resolvers.sdl import compile_model
 
 ROUNDS = 300
+STAND_INS: dict[str, AttributeValue] = {
+    **{"S": {"S": "x"}, "N": {"N": "1"}, "BOOL": {"BOOL": True}, "B": {"B": "eA=="}, "M": {"M": {}}, "L": {"L": []}},
+    **{"SS": {"SS": ["x"]}, "NS": {"NS": ["1"]}, "BS": {"BS": ["eA=="]}},
+}
+"""A value of each type, for what is declared and never seen."""
 
 
 @dataclass(frozen=True)
@@ -68,16 +74,9 @@ def _check(sample: Sample) -> None:
 
 def _empty(sample: Sample) -> Grouping:
     """Group nothing: an item is made up, so that the table's keys alone make a type."""
-    stand_in = {"N": {"N": "1"}, "S": {"S": "x"}}
-    item = {name: stand_in[sample.key_types.get(name, "S")] for name in sample.keys}
-    (whole,) = [one.groups for one in groupings(_with(sample, [item]))][-1:]
-    return Grouping(None, whole)
-
-
-def _with(sample: Sample, items: Sequence[Item]) -> Sample:
-    from dataclasses import replace
-
-    return replace(sample, items=tuple(items))
+    item = {name: STAND_INS[kind] for name, kind in sample.declared.items() if kind in STAND_INS}
+    item |= {name: STAND_INS[sample.key_types.get(name, "S")] for name in sample.keys}
+    return [*groupings(replace(sample, items=(item,)))][-1]
 
 
 def _tried(samples: Sequence[Sample], chosen: Sequence[Grouping]) -> Inferred | None:
@@ -110,7 +109,7 @@ def _told(draft: Draft, samples: Sequence[Sample], unfit: dict[str, list[str]], 
         missing = unfit.get(table.sample.name, [])
         count = len(table.sample.items)
         if not count:
-            table.notes.append(f"{table.sample.name} has no items: there is one type, of the keys alone")
+            table.notes.append(f"{table.sample.name} has no items: what its keys look like is not known")
         if missing:
             some = ", ".join(sorted(missing)[:3])
             table.notes.append(f"{len(missing)} of {count} items of {table.sample.name} fit no type, keys like {some}")
@@ -136,7 +135,9 @@ def _fitted(
     counts: Counter[str] = Counter()
     types = {type_.name: type_ for type_ in draft.types}
     for sample in samples:
-        layouts = [layout for item in model.items.values() for layout in every_layout(item) if layout.table == sample.name]
+        layouts = [
+            layout for item in model.items.values() for layout in every_layout(item) if layout.table == sample.name
+        ]
         for item in sample.items:
             found = [entity for layout in layouts if (entity := read_entity(model, layout, item)) is not None]
             if len({entity.type.name for entity in found}) != 1:
@@ -151,10 +152,7 @@ def _fitted(
     return list(wrong), unfit, counts
 
 
-def _is_read(entity: object, type_: ItemType, one: DraftField) -> bool:
-    from graph.entity import Entity
-
-    assert isinstance(entity, Entity)
+def _is_read(entity: Entity, type_: ItemType, one: DraftField) -> bool:
     entry = type_.fields[one.name]
     try:
         value = entity.reference(entry) if entry.kind is FieldKind.REFERENCE else entity.value(entry)
@@ -222,7 +220,12 @@ def _mend_field(draft: Draft, one: DraftField) -> bool:
         _plain(one)
         return True
     owner = next(type_ for type_ in draft.types if one in type_.fields)
-    if any(hole.field is one for key in owner.keys for hole in (*key.partition, *(key.sort or ())) if not isinstance(hole, str)):
+    if any(
+        hole.field is one
+        for key in owner.keys
+        for hole in (*key.partition, *(key.sort or ()))
+        if not isinstance(hole, str)
+    ):
         one.name = f"{one.name}Value"
         return not one.name.endswith("ValueValue")
     one.is_dropped = True
@@ -264,6 +267,3 @@ def _drop_index(draft: Draft, table: str, name: str | None) -> bool:
                     _drop_indexed(draft, indexed)
             return True
     return False
-
-
-__all__ = ["DraftTable", "Inferred", "infer", "shown"]
