@@ -140,7 +140,8 @@ def _tell(options: argparse.Namespace, settings: Settings, samples: list[Sample]
         f"{options.out}: {len(found.model.items)} types; {fitting:,} of {found.items:,} items fit exactly one of them\n"
     )
     if unsure:
-        sys.stdout.write(f"{unsure} places are marked `# unsure:`, each with what speaks for it\n")
+        places = "1 place is" if unsure == 1 else f"{unsure} places are"
+        sys.stdout.write(f"{places} marked `# unsure:`, with what speaks for it\n")
     endpoint = f" --endpoint-url {settings.endpoint_url}" if settings.endpoint_url else ""
     sys.stdout.write(f"check it:  tablegraph check --schema {options.out}\n")
     if options.workbench:

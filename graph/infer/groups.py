@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from graph.infer.sample import Sample
-from graph.infer.texts import STRONG, Pieces, Slot, heads, is_literal, is_shouted, is_wordy, pieces, words
+from graph.infer.texts import STRONG, Pieces, Slot, frame, heads, is_literal, is_shouted, is_wordy, pieces, words
 from graph.infer.values import date_kind
 from graph.keys import Literal, Part, Template, Variable, overlap
 from graph.requests import Item, key_value
@@ -173,11 +173,13 @@ def _groups(sample: Sample, attribute: str | None) -> list[Group]:
     first, *rest = sample.keys
     is_plain = first.lower() in PLAIN_KEYS
     partitions = _literals(sample, first, is_plain=is_plain)
+    counts = Counter(text_of(item, first) for item in sample.items)
+    frames = _frames({text: head for text, (head, _) in partitions.items()}, counts)
     for item in sample.items:
         tag = item.get(attribute, {}).get("S") if attribute else None
         head, is_whole = partitions[text_of(item, first)]
         same = bool(rest) and item[first] == item[rest[0]]
-        place = (tag, head, is_whole, same)
+        place = (tag, head, is_whole, same, frames[text_of(item, first)])
         if place not in found:
             found[place] = Group(sample.name, sample.keys, [], sample.overloaded, tag, (head,), (is_whole,))
         found[place].items.append(item)
@@ -185,7 +187,7 @@ def _groups(sample: Sample, attribute: str | None) -> list[Group]:
         return list(found.values())
     everywhere = heads(text_of(item, rest[0]) for item in sample.items)
     made: list[Group] = []
-    for (*_, same), group in found.items():
+    for (_, _, _, same, _), group in found.items():
         if same:
             group.heads, group.whole = (*group.heads, SAME), (*group.whole, False)
             made.append(group)
@@ -207,6 +209,13 @@ def _literals(sample: Sample, attribute: str, *, is_plain: bool) -> dict[str, tu
     return made
 
 
+def _frames(found: Mapping[str, str], counts: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
+    """Give the words between the values of keys, where they come again: else they are values too."""
+    frames = {text: frame(text, head) for text, head in found.items()}
+    items = sum(counts[text] for text in found)
+    return frames if 2 * items >= 3 * len(set(frames.values())) else dict.fromkeys(frames, ())
+
+
 def _by_sort(group: Group, attribute: str, everywhere: Mapping[str, str]) -> list[Group]:
     """Split a group by what its sort keys begin with."""
     partition = group.keys[0]
@@ -217,10 +226,12 @@ def _by_sort(group: Group, attribute: str, everywhere: Mapping[str, str]) -> lis
     for item in group.items:
         partitions.setdefault(text_of(item, attribute), set()).add(text_of(item, partition))
     whole = _whole_literals(partitions, everywhere)
-    made: dict[tuple[str, bool], Group] = {}
+    counts = Counter(group.texts(attribute))
+    frames = _frames({text: everywhere[text] for text in partitions if text not in whole}, counts)
+    made: dict[tuple[str, bool, tuple[str, ...]], Group] = {}
     for item in group.items:
         text = text_of(item, attribute)
-        place = (text, True) if text in whole else (everywhere[text], False)
+        place = (text, True, ()) if text in whole else (everywhere[text], False, frames[text])
         if place not in made:
             kept = Group(group.table, group.keys, [], group.overloaded, group.tag)
             kept.heads, kept.whole = (*group.heads, place[0]), (*group.whole, place[1])

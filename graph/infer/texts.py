@@ -14,7 +14,7 @@ from graph.scalars import date_time_to_epoch, number_text, storable
 STRONG = "#|/:"
 WEAK = "._-~ "
 _ATOM = re.compile(
-    rf"\d{{4}}-\d\d.*|[\d.:+-]+|[^@\s]+@[^@\s]+\.\w+|\w+://.*|{UUID.pattern}|{ULID.pattern}|{KSUID.pattern}"
+    rf"\d{{4}}-\d\d[^#|/]*|[\d.:+-]+|[^@\s]+@[^@\s]+\.\w+|\w+://.*|{UUID.pattern}|{ULID.pattern}|{KSUID.pattern}"
     "|(?=.*[0-9])[0-9a-fA-F]{8,}",
     re.ASCII | re.DOTALL,
 )
@@ -22,7 +22,7 @@ _ATOM = re.compile(
 _STRONG_HEAD = re.compile(r"[#|/:_]?[A-Za-z]+(?:[-_. ][A-Za-z]{2,})*[#|/:]+")
 _UPPER_HEAD = re.compile(r"[A-Z]+(?:[-_][A-Z]{2,})*+(?:[-_.]+|(?<=[A-Z]{2})(?=\d))")
 _WEAK_HEAD = re.compile(r"(?:[a-z]{2,}|(?:[A-Z][a-z]+)+)[-_.]+|(?:[a-z]{3,}|(?:[A-Z][a-z]+)+)(?=\d)")
-_WORDS = re.compile(r"[#_$@]*[A-Za-z]+(?:[-_ #.][A-Za-z]+)*[#_]*")
+_WORDS = re.compile(r"[\"'#_$@]*[A-Za-z]+(?:[-_ #.][A-Za-z]+)*[\"'#_]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,15 @@ def heads(texts: Iterable[str]) -> dict[str, str]:
     counts = Counter(weak.values())
     is_custom = 4 * len(weak) >= 5 * len(counts)
     return {text: head if not _is_weak(head) or counts[head] > 1 or is_custom else "" for text, head in found.items()}
+
+
+def frame(text: str, head: str) -> tuple[str, ...]:
+    """Give the words that stand in a key between its values: "follower" of "USER#7#follower"."""
+    sign = head[-1:]
+    if not sign or sign not in STRONG:
+        return ()
+    found = text[len(head) :].split(sign)[1::2]
+    return tuple(found) if all(is_wordy(word) and is_shouted(word) for word in found) else ()
 
 
 def _head(text: str) -> str:

@@ -12,7 +12,7 @@ from graph.infer.texts import Slot, words
 from resolvers.infer.draft import Draft, DraftField, DraftFind, DraftKey, DraftTable, DraftType, Hole, Written
 from resolvers.infer.fields import Fields
 from resolvers.infer.names import attribute_case, camel, pascal, plural, type_name, unique
-from resolvers.infer.nodes import Entity, Naming, entity_of, families, named_by, naming, owner, shares, wish
+from resolvers.infer.nodes import Entity, Naming, entity_of, families, named_by, naming, owner, shares, tail, wish
 
 FEW = 5
 """So many nodes must be named once only, before that is taken for a rule."""
@@ -40,6 +40,8 @@ class _Item:
     """Whose partition it lies in; it may be its own."""
     literal: str | None = None
     """What stands before that node's variable, where it is not as in its own key."""
+    tail: str = ""
+    """What stands behind it."""
     sorted_by: Naming | None = None
     """The node that the sort key names."""
     type: DraftType = field(default_factory=lambda: DraftType(""))
@@ -47,7 +49,8 @@ class _Item:
     def partition(self, own: DraftField) -> Written:
         """Write the partition key of an item of another node."""
         assert self.entity is not None
-        return self.entity.written(own, self.entity.literal if self.literal is None else self.literal)
+        written = self.entity.written(own, self.entity.literal if self.literal is None else self.literal)
+        return (*written, self.tail) if self.tail else written
 
     @property
     def is_own(self) -> bool:
@@ -91,15 +94,18 @@ class Drafting:
     def make(self) -> Draft:
         """Make the draft."""
         tables = [self._table(plan) for plan in self._plans]
-        for items in [left for plan in self._plans for left in self._add_items(plan)]:
-            self._add_ownerless(items)
+        left = [items for plan in self._plans for items in self._add_items(plan)]
+        for items in left:
+            if not tail(items[0].group):
+                self._add_ownerless(items)
+        self._add_tailed([items for items in left if tail(items[0].group)])
         self._across_tables()
         for one in self._items:
             self._sort(one)
         self._drop_idle_virtuals()
         for one in sorted(self._items, key=lambda one: (not one.is_own, one.is_edge)):
             if one.type not in self._types:
-                self._typed(one, wish(one.group, one.plan.sample, one.entity))
+                self._typed(one, wish(one.group, one.plan.sample, one.entity, one.tail))
         self._fields = Fields(self._types, self._entities, tables, self._cases)
         for entity in self._virtual:
             self._fields.virtual(entity)
@@ -171,6 +177,30 @@ class Drafting:
                 self._entities.append(entity)
                 for one in items:
                     one.entity = entity
+
+    def _add_tailed(self, families_: Sequence[list[_Item]]) -> None:
+        """Find the node whose name stands at the beginning of partition keys, or make it: `USER#7#follower`."""
+        literals = Counter(items[0].group.heads[0] for items in families_)
+        for items in families_:
+            plan, group = items[0].plan, items[0].group
+            texts = [text for one in items for text in _slot_texts(one.group, 0)]
+            known = [one for one in self._entities if one.type.table == plan.sample.name]
+            literal = str(group.pieces[group.keys[0]][0])
+            named = naming(literal, texts, known)
+            if named is None and literals[group.heads[0]] > 1:
+                slot = Slot(tuple(texts))
+                shape = replace(group, pieces={group.keys[0]: (literal, slot)})
+                entity = entity_of(self._new(literal, plan, is_virtual=True), shape)
+                entity.children = [one.group for one in items]
+                self._virtual.append(entity)
+                self._entities.append(entity)
+                named = Naming(entity, "", literal)
+            if named is None or named.lead:
+                continue
+            for one in items:
+                one.entity, one.literal, one.tail = named.entity, named.literal, tail(one.group)
+            if named.literal != named.entity.literal:
+                named.entity.ref = named.literal
 
     def _typed(self, one: _Item, name: str) -> DraftType:
         made = self._new(name, one.plan, one.type)
@@ -256,6 +286,7 @@ class Drafting:
         group, type_ = one.group, one.type
         self._fields.attributes(type_, group)
         parent = type_.add(DraftField(camel(one.entity.type.name), "{}!", target=one.entity.type))
+        self._fields.names(group, parent, one.entity, _slot_texts(group, 0))
         sort = self._sort_key(one) if len(group.keys) > 1 else None
         type_.keys.append(DraftKey(one.partition(parent), sort))
         is_one = len(group.keys) < 2 or group.whole[1]
@@ -271,6 +302,7 @@ class Drafting:
         named = one.sorted_by
         name = camel(words(named.lead)) or camel(named.entity.type.name)
         made = one.type.add(DraftField(name, "{}!", target=named.entity.type))
+        self._fields.names(group, made, named.entity, _slot_texts(group, 1))
         lead: Written = (named.lead,) if named.lead else ()
         return (*lead, *named.entity.written(made, named.literal))
 
@@ -292,11 +324,13 @@ class Drafting:
         assert one.entity is not None and one.sorted_by is not None
         start, end = one.entity, one.sorted_by.entity
         type_ = one.type
-        if one.group.tag is None and not one.sorted_by.lead:
+        lead = camel(words(one.sorted_by.lead)) or camel(words(one.tail))
+        if one.group.tag is None:
             others = (other.name for other in self._types if other is not type_)
-            type_.name = type_name(f"{start.type.name}{end.type.name}", others)
-        lead = camel(words(one.sorted_by.lead))
-        names = (camel(start.type.name), lead or camel(end.type.name))
+            wished = f"{start.type.name}{pascal(lead)}" if lead else f"{start.type.name}{end.type.name}"
+            type_.name = type_name(wished, others)
+        other = lead if start is end else camel(end.type.name)
+        names = (camel(start.type.name), other or camel(end.type.name))
         if names[0] == names[1]:
             names = ("source", "target")
         taken = {name for group in type_.groups for item in group.items for name in item}
@@ -308,6 +342,8 @@ class Drafting:
         for side, first, second in sides:
             assert side.entity is not None and side.sorted_by is not None
             named = side.sorted_by
+            self._fields.names(side.group, first, side.entity, _slot_texts(side.group, 0))
+            self._fields.names(side.group, second, named.entity, _slot_texts(side.group, 1))
             prefix: Written = (named.lead,) if named.lead else ()
             copied = second if _is_copy(side.group, named.entity, 1) else None
             if copied is None and _is_copy(side.group, side.entity, 0):
@@ -357,6 +393,7 @@ class Drafting:
                 arguments.append('through: "{}"')
             if sum(1 for other in rivals if other.via is link.via) > 1 or _ends(link) > 1:
                 arguments.append(f'from: "{link.start.name}"')
+            # A name that is taken says by which field the others name it.
             made = DraftField(link.name, "[{}!]!" if link.many else "{}", target=link.target)
             made.relationship, made.through = ", ".join(arguments), link.via
             made.notes += [link.note] if link.note else []
@@ -384,6 +421,12 @@ class Drafting:
                             yield DraftFind(f"{name}({arguments}): [{{}}!]! @find", type_)
 
 
+def _slot_texts(group: Group, place: int) -> tuple[str, ...]:
+    """List what stands in the first variable of a key."""
+    found = group.pieces[group.keys[place]]
+    return next((piece.texts for piece in found if isinstance(piece, Slot)), ())
+
+
 def _held(type_: DraftType) -> set[DraftField]:
     """List the fields that the keys of a type hold."""
     holes = [hole for key in type_.keys for hole in (*key.partition, *(key.sort or ()))]
@@ -397,7 +440,7 @@ def _ends(link: _Link) -> int:
 
 def _is_mirror(one: _Item, other: _Item) -> bool:
     """Say whether items say the same the other way round."""
-    if one.sorted_by is None or other.sorted_by is None or one.group.table != other.group.table:
+    if one.sorted_by is None or other.sorted_by is None or one.tail or other.tail or one.group.table != other.group.table:
         return False
     if (
         one.entity is not other.sorted_by.entity

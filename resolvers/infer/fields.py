@@ -37,6 +37,7 @@ class Fields:
         self._tables = {table.sample.name: table for table in tables}
         self._cases = cases
         self._slots: dict[tuple[int, str], list[tuple[DraftField, Slot]]] = {}
+        self._references: dict[int, list[tuple[DraftField, Entity, tuple[str, ...]]]] = {}
         self._heads: dict[tuple[str, str], dict[str, str]] = {}
 
     # --- attributes ---
@@ -155,6 +156,11 @@ class Fields:
         has_sort = len(entity.group.keys) > 1
         entity.type.keys.append(DraftKey(partition, None, is_self_keyed=has_sort))
 
+    def names(self, group: Group, own: DraftField, entity: Entity, texts: tuple[str, ...]) -> None:
+        """Note that a key names a node, for index keys that repeat it."""
+        if entity.slot is not None:
+            self._references.setdefault(id(group), []).append((own, entity, texts))
+
     def key(self, type_: DraftType, group: Group, attribute: str) -> Written:
         """Write the template of a key attribute, and make the fields that it holds alone."""
         found = group.pieces[attribute]
@@ -243,8 +249,8 @@ class Fields:
             if isinstance(piece, str):
                 made.append(piece)
                 continue
-            before = made[-1] if made and isinstance(made[-1], str) else ""
-            hole = self._known(type_, group, piece, items) or self._named_hole(
+            before = str(made[-1]) if made and isinstance(made[-1], str) else ""
+            hole = self._known(type_, group, piece, items, before) or self._named_hole(
                 type_, before, piece, name, number, parts
             )
             if isinstance(hole, tuple):
@@ -253,7 +259,7 @@ class Fields:
                     type_.add(own)
                     return ()
                 made[-1:] = [literal] if literal else []
-                made.append(Hole(own, hole_below(own)))
+                made.append(Hole(own))
                 continue
             if hole is None:
                 one = self._held(type_, group, piece)
@@ -280,17 +286,23 @@ class Fields:
             self._heads[table, name] = heads(text_of(item, name) for item in items)
         return self._heads[table, name]
 
-    def _known(self, type_: DraftType, group: Group, slot: Slot, items: Sequence[Item]) -> Hole | None:
+    def _known(
+        self, type_: DraftType, group: Group, slot: Slot, items: Sequence[Item], literal: str
+    ) -> Hole | None:
         """Find what a key of the item, or an attribute, holds already."""
         if slot.attribute is not None:
             own = type_.of(slot.attribute)
             if own is not None and own.target is None and _may_hold(own, slot):
                 return Hole(own, format=slot.format)
+        is_evidence = len(set(slot.texts)) > 1
         places = {id(item): place for place, item in enumerate(group.items)}
         for attribute in group.keys:
             for own, other in self._slots.get((id(group), attribute), ()):
-                if all(other.texts[places[id(item)]] == text for item, text in zip(items, slot.texts, strict=True)):
+                if (is_evidence or group.pieces[attribute][0] == literal) and all(other.texts[places[id(item)]] == text for item, text in zip(items, slot.texts, strict=True)):
                     return Hole(own, format=other.format)
+        for own, entity, texts in self._references.get(id(group), ()):
+            if (is_evidence or literal in (entity.literal, entity.ref)) and all(texts[places[id(item)]] == text for item, text in zip(items, slot.texts, strict=True)):
+                return Hole(own, below=entity.field.name if entity.field else "")
         return None
 
     def _named_hole(
@@ -312,11 +324,6 @@ class Fields:
         if not is_alone:
             type_.add(made)
         return named.lead, made
-
-
-def hole_below(own: DraftField) -> str:
-    """Say that a reference is written whole."""
-    return ""
 
 
 def _may_hold(own: DraftField, slot: Slot) -> bool:

@@ -98,6 +98,8 @@ def owner(family: Sequence[Group]) -> Group | None:
     """Find the group whose items are the nodes that partitions of a family belong to."""
     if not any(isinstance(piece, Slot) for piece in family[0].pieces[family[0].keys[0]]):
         return None
+    if tail(family[0]):
+        return None
     if len(family[0].keys) == 1:
         return family[0]
     for group in family:
@@ -121,6 +123,13 @@ def _is_single(group: Group) -> bool:
     return len(set(group.texts(group.keys[0]))) == len(group.items)
 
 
+def tail(group: Group) -> str:
+    """Give what stands in a partition key behind its one variable: "#follower" of "USER#{number}#follower"."""
+    found = group.pieces[group.keys[0]]
+    is_tailed = len(found) == 3 and isinstance(found[0], str) and isinstance(found[1], Slot)
+    return found[2] if is_tailed and isinstance(found[2], str) else ""
+
+
 def shares(family: Sequence[Group]) -> bool:
     """Say whether groups of a family meet in a partition."""
     seen: set[str] = set()
@@ -132,7 +141,7 @@ def shares(family: Sequence[Group]) -> bool:
     return False
 
 
-def wish(group: Group, sample: Sample, entity: Entity | None) -> str:
+def wish(group: Group, sample: Sample, entity: Entity | None, behind: str = "") -> str:
     """Say what the type of a group may be called."""
     if group.tag is not None:
         return group.tag
@@ -145,6 +154,8 @@ def wish(group: Group, sample: Sample, entity: Entity | None) -> str:
         own = head.strip(STRONG + "_-.") if head and not group.whole[0] else ""
         sort = "" if group.is_self_keyed or not rest else group.heads[1].strip(STRONG + "_-.")
         return pascal(own) if own else pascal(words(sort)) if sort and entity is None else _of(sort, sample)
+    if behind:
+        return entity.type.name + pascal(behind)
     if fixed:
         return entity.type.name + pascal(group.heads[1])
     word = words(rest[0]) if rest else ""
