@@ -26,6 +26,7 @@ PLAIN_KEYS = frozenset(
 """Names of a partition key, in small letters, that say nothing of what it holds."""
 MOST_TYPES = 60
 MOST_GROUPS = 80
+FEW_LITERALS = 10
 ENOUGH_TO_LOSE, MOST_LOST = 40, 0.1
 SAME = "="
 
@@ -120,6 +121,9 @@ def _apart(groups: list[Group], *, is_tagged: bool) -> tuple[list[Group], list[I
     count = sum(len(group.items) for group in odd)
     if not count or total < ENOUGH_TO_LOSE or count > total * MOST_LOST:
         return _merged(groups, is_tagged=is_tagged), []
+    together = _merged(groups, is_tagged=is_tagged)
+    if len(together) == len(groups):
+        return together, []
     kept = [group for group in groups if group not in odd]
     return _merged(kept, is_tagged=is_tagged), [item for group in odd for item in group.items]
 
@@ -246,10 +250,11 @@ def _whole_literals(partitions: Mapping[str, set[str]], everywhere: Mapping[str,
     plain = {text: held for text, held in partitions.items() if not everywhere[text] or shared[everywhere[text]] == 1}
     wordy = {text: held for text, held in plain.items() if is_wordy(text) and is_literal(text)}
     count = len({one for held in partitions.values() for one in held})
+    are_few = len(wordy) <= FEW_LITERALS and sum(map(len, wordy.values())) >= 2 * len(wordy)
     found = set()
     for text, held in wordy.items():
         share = len(held) / count
-        is_repeated = len(held) > 1 and share >= (0.02 if is_shouted(text) else 0.2)
+        is_repeated = len(held) > 1 and (share >= (0.02 if is_shouted(text) else 0.2) or (are_few and is_shouted(text)))
         is_only = len(held) == 1 and is_shouted(text) and len(wordy) <= 3 and not everywhere[text]
         if is_repeated or is_only:
             found.add(text)
@@ -299,8 +304,7 @@ def _have_same_attributes(groups: Sequence[Group]) -> bool:
 
 def _merged(groups: list[Group], *, is_tagged: bool) -> list[Group]:
     """Split the keys of groups into pieces, and put those together whose keys may look alike."""
-    if len(groups) > MOST_GROUPS:
-        groups = _fewer(groups)
+    groups = _fewer(groups) if len(groups) > MOST_GROUPS else [*groups]
     for group in groups:
         _shape(group)
     done: list[Group] = []

@@ -183,6 +183,8 @@ class Fields:
         kept = None
         if count == 1 and attribute.lower() not in PLAIN_KEY_NAMES:
             name, kept = self._free(type_, field_name(attribute, type_.case)), attribute
+        elif attribute.lower() not in PLAIN_KEY_NAMES and not slot.word:
+            name = f"{field_name(attribute, type_.case)}{1 + len(known)}"
         elif scalar.name in ("Date", "DateTime"):
             name = unique("date" if scalar.name == "Date" else "time", taken)
         else:

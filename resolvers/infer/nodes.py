@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -154,6 +155,8 @@ def wish(group: Group, sample: Sample, entity: Entity | None, behind: str = "") 
         own = head.strip(STRONG + "_-.") if head and not group.whole[0] else ""
         sort = "" if group.is_self_keyed or not rest else group.heads[1].strip(STRONG + "_-.")
         return pascal(own) if own else pascal(words(sort)) if sort and entity is None else _of(sort, sample)
+    if entity.type.table != sample.name:
+        return _of("", sample)
     if behind:
         return entity.type.name + pascal(behind)
     if fixed:
@@ -164,7 +167,7 @@ def wish(group: Group, sample: Sample, entity: Entity | None, behind: str = "") 
 
 def _of(sort: str, sample: Sample) -> str:
     word = words(sort)
-    return pascal(word) if word and same(word) not in ROOTS else singular(pascal(sample.name))
+    return pascal(word) if word and same(word) not in ROOTS else singular(pascal(re.sub(r"\{.*?\}|\d{4,}", "", sample.name)))
 
 
 def naming(literal: str, values: Iterable[str], entities: Sequence[Entity]) -> Naming | None:

@@ -11,6 +11,7 @@ from graph.entity import Entity, every_layout, read_entity
 from graph.errors import GraphError, InferError, ItemError, ModelError
 from graph.infer.groups import Grouping, groupings
 from graph.infer.sample import Sample
+from graph.infer.series import joined
 from graph.model import FieldKind, Index, ItemType, Model
 from graph.requests import Item
 from graph.scalars import AttributeValue
@@ -44,6 +45,15 @@ def infer(samples: Sequence[Sample]) -> Inferred:
     """Make the schema of tables. Raises: InferError where a table has keys that no schema serves."""
     for sample in samples:
         _check(sample)
+    series = joined(samples)
+    found = _best(series) or (_best(samples) if len(series) < len(samples) else None)
+    if found is None:
+        raise InferError(f"no schema was found that serves {', '.join(one.name for one in samples)}: write one by hand")
+    return found
+
+
+def _best(samples: Sequence[Sample]) -> Inferred | None:
+    """Try one way to group the items after another, and take the first that all items fit, or most of them."""
     ways = [[*groupings(sample)] or [_empty(sample)] for sample in samples]
     best: Inferred | None = None
     for level in range(max(map(len, ways))):
@@ -53,8 +63,6 @@ def infer(samples: Sequence[Sample]) -> Inferred:
             best = found
         if found is not None and not _failed(found, chosen):
             break
-    if best is None:
-        raise InferError(f"no schema was found that serves {', '.join(one.name for one in samples)}: write one by hand")
     return best
 
 
