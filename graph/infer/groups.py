@@ -183,7 +183,7 @@ def _groups(sample: Sample, attribute: str | None) -> list[Group]:
         tag = item.get(attribute, {}).get("S") if attribute else None
         head, is_whole = partitions[text_of(item, first)]
         same = bool(rest) and item[first] == item[rest[0]]
-        place = (tag, head, is_whole, same, frames[text_of(item, first)])
+        place: tuple[object, ...] = (tag, head, is_whole, same, frames[text_of(item, first)])
         if place not in found:
             found[place] = Group(sample.name, sample.keys, [], sample.overloaded, tag, (head,), (is_whole,))
         found[place].items.append(item)
@@ -191,8 +191,8 @@ def _groups(sample: Sample, attribute: str | None) -> list[Group]:
         return list(found.values())
     everywhere = heads(text_of(item, rest[0]) for item in sample.items)
     made: list[Group] = []
-    for (_, _, _, same, _), group in found.items():
-        if same:
+    for place, group in found.items():
+        if place[3]:
             group.heads, group.whole = (*group.heads, SAME), (*group.whole, False)
             made.append(group)
         else:

@@ -160,7 +160,7 @@ def match(slot: Slot, items: Sequence[Item], keys: Collection[str]) -> Slot:
     """Find the attribute that holds what stands in a key."""
     candidates = Counter(name for item in items for name in item if name not in keys)
     best: Slot | None = None
-    for name, count in candidates.items():
+    for name, count in sorted(candidates.items()):
         if 2 * count < len(items):
             continue
         pairs = [(text, item[name]) for text, item in zip(slot.texts, items, strict=True) if name in item]

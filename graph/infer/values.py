@@ -135,7 +135,7 @@ def _list(entries: list[AttributeValue], name: str, depth: int) -> Kind:
 
 
 def _map(maps: Sequence[Mapping[str, AttributeValue]], depth: int) -> Kind:
-    names = list(dict.fromkeys(name for one in maps for name in one))
+    names = by_frequency(maps)
     typical = max((len(one) for one in maps), default=0)
     is_dictionary = len(names) > MOST_MEMBERS or len(names) > 3 * max(typical, 2)
     if not names or is_dictionary or depth >= MOST_DEPTH or not all(is_field_name(name) for name in names):
@@ -159,3 +159,9 @@ ENOUGH = 3
 def is_field_name(name: str) -> bool:
     """Say whether a name may be that of a field."""
     return NAME.fullmatch(name) is not None and not name.startswith("__")
+
+
+def by_frequency(items: Iterable[Mapping[str, AttributeValue]]) -> list[str]:
+    """List the attributes of items, those first that most of them have: DynamoDB keeps no order."""
+    counts = Counter(name for item in items for name in item)
+    return sorted(counts, key=lambda name: (-counts[name], name))

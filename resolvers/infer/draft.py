@@ -190,8 +190,7 @@ class DraftTable:
     sample: Sample
     case: str
     type_attribute: str | None
-    indexes: list[Index]
-    told: list[str]
+    indexes: list[Index] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -206,14 +205,14 @@ class Draft:
     tables: list[DraftTable]
     types: list[DraftType]
     finds: list[DraftFind] = field(default_factory=list)
-    lost: dict[str, list[str]] = field(default_factory=dict)
-    """By table: the keys of items that fit no type."""
+    told: list[str] = field(default_factory=list)
+    """What stands above it all."""
 
     def lines(self) -> Iterator[Line]:
         """Write the file."""
+        for told in self.told:
+            yield f"# {told}", None
         for table in self.tables:
-            for told in table.told:
-                yield f"# {told}", None
             for note in table.notes:
                 yield f"# unsure: {note}", None
         yield "extend schema", None

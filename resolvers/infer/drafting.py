@@ -25,9 +25,6 @@ class Plan:
     sample: Sample
     type_attribute: str | None
     groups: tuple[Group, ...]
-    lost: tuple[str, ...] = ()
-    """The keys of items that are in none of the groups."""
-    told: tuple[str, ...] = ()
 
 
 @dataclass(eq=False)
@@ -94,18 +91,7 @@ class Drafting:
     def make(self) -> Draft:
         """Make the draft."""
         tables = [self._table(plan) for plan in self._plans]
-        left = [items for plan in self._plans for items in self._add_items(plan)]
-        for items in left:
-            if not tail(items[0].group):
-                self._add_ownerless(items)
-        self._add_tailed([items for items in left if tail(items[0].group)])
-        self._across_tables()
-        for one in self._items:
-            self._sort(one)
-        self._drop_idle_virtuals()
-        for one in sorted(self._items, key=lambda one: (not one.is_own, one.is_edge)):
-            if one.type not in self._types:
-                self._typed(one, wish(one.group, one.plan.sample, one.entity, one.tail))
+        self._find_nodes()
         self._fields = Fields(self._types, self._entities, tables, self._cases)
         for entity in self._virtual:
             self._fields.virtual(entity)
@@ -123,12 +109,26 @@ class Drafting:
             held = _held(type_)
             type_.fields.sort(key=lambda one: one not in held)
         self._relate()
-        lost = {plan.sample.name: list(plan.lost) for plan in self._plans if plan.lost}
-        return Draft(tables, self._types, self._finds(tables), lost)
+        return Draft(tables, self._types, list(self._finds(tables)))
+
+    def _find_nodes(self) -> None:
+        """Find whose partition each item lies in, what its sort key names, and make the types."""
+        left = [items for plan in self._plans for items in self._add_items(plan)]
+        for items in left:
+            if not tail(items[0].group):
+                self._add_ownerless(items)
+        self._add_tailed([items for items in left if tail(items[0].group)])
+        self._across_tables()
+        for one in self._items:
+            self._sort(one)
+        self._drop_idle_virtuals()
+        for one in sorted(self._items, key=lambda one: (not one.is_own, one.is_edge)):
+            if one.type not in self._types:
+                self._typed(one, wish(one.group, one.plan.sample, one.entity, one.tail))
 
     def _table(self, plan: Plan) -> DraftTable:
         sample = plan.sample
-        made = DraftTable(sample, self._cases[sample.name], plan.type_attribute, [], list(plan.told))
+        made = DraftTable(sample, self._cases[sample.name], plan.type_attribute)
         for index in sample.indexes:
             binary = [name for name in index.key_attributes if sample.key_types.get(name) == "B"]
             if binary:
@@ -321,7 +321,8 @@ class Drafting:
             self._edge(one, mirror)
 
     def _edge(self, one: _Item, mirror: _Item | None) -> None:
-        assert one.entity is not None and one.sorted_by is not None
+        assert one.entity is not None
+        assert one.sorted_by is not None
         start, end = one.entity, one.sorted_by.entity
         type_ = one.type
         lead = camel(words(one.sorted_by.lead)) or camel(words(one.tail))
@@ -340,7 +341,8 @@ class Drafting:
         )
         sides = [(one, source, target)] + ([(mirror, target, source)] if mirror else [])
         for side, first, second in sides:
-            assert side.entity is not None and side.sorted_by is not None
+            assert side.entity is not None
+            assert side.sorted_by is not None
             named = side.sorted_by
             self._fields.names(side.group, first, side.entity, _slot_texts(side.group, 0))
             self._fields.names(side.group, second, named.entity, _slot_texts(side.group, 1))
@@ -401,11 +403,8 @@ class Drafting:
                 made.name = f"{made.name}By{pascal(link.start.name)}"
             link.source.add(made)
 
-    def _finds(self, tables: Sequence[DraftTable]) -> list[DraftFind]:
+    def _finds(self, tables: Sequence[DraftTable]) -> Iterator[DraftFind]:
         """Make a pattern for each index that is searched by a value."""
-        return list(self._find(tables))
-
-    def _find(self, tables: Sequence[DraftTable]) -> Iterator[DraftFind]:
         taken: set[str] = set()
         for table in tables:
             for index in table.indexes:
@@ -440,7 +439,13 @@ def _ends(link: _Link) -> int:
 
 def _is_mirror(one: _Item, other: _Item) -> bool:
     """Say whether items say the same the other way round."""
-    if one.sorted_by is None or other.sorted_by is None or one.tail or other.tail or one.group.table != other.group.table:
+    if (
+        one.sorted_by is None
+        or other.sorted_by is None
+        or one.tail
+        or other.tail
+        or one.group.table != other.group.table
+    ):
         return False
     if (
         one.entity is not other.sorted_by.entity

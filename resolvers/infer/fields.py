@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from graph.infer.groups import Group, text_of
 from graph.infer.texts import Slot, heads, is_shouted, is_wordy, pieces
-from graph.infer.values import Kind, date_kind, is_always, kind_of
+from graph.infer.values import Kind, by_frequency, date_kind, is_always, kind_of
 from graph.keys import OURS
 from graph.model import Index
 from graph.requests import Item
@@ -47,7 +47,7 @@ class Fields:
         table = self._tables[group.table]
         ignored = {*group.keys, *group.overloaded, table.type_attribute}
         held = {piece.attribute for found in group.pieces.values() for piece in found if isinstance(piece, Slot)}
-        for name in dict.fromkeys(name for item in group.items for name in item):
+        for name in by_frequency(group.items):
             if name in ignored or name.startswith(OURS) or type_.of(name) is not None:
                 continue
             values = [item[name] for item in group.items if name in item]
@@ -105,7 +105,7 @@ class Fields:
         self, type_: DraftType, group: Group, name: str, values: Sequence[Mapping[str, object]]
     ) -> DraftField | None:
         """Make the field of an attribute that names a node, where it does."""
-        plain = kind_of(values, name)  # type: ignore[arg-type]
+        plain = kind_of(values, name)
         if plain.name not in ("String", "ID", "Int", "BigInt"):
             return None
         texts = [str(next(iter(value.values()))) for value in values if "NULL" not in value]
@@ -288,9 +288,7 @@ class Fields:
             self._heads[table, name] = heads(text_of(item, name) for item in items)
         return self._heads[table, name]
 
-    def _known(
-        self, type_: DraftType, group: Group, slot: Slot, items: Sequence[Item], literal: str
-    ) -> Hole | None:
+    def _known(self, type_: DraftType, group: Group, slot: Slot, items: Sequence[Item], literal: str) -> Hole | None:
         """Find what a key of the item, or an attribute, holds already."""
         if slot.attribute is not None:
             own = type_.of(slot.attribute)
@@ -300,10 +298,14 @@ class Fields:
         places = {id(item): place for place, item in enumerate(group.items)}
         for attribute in group.keys:
             for own, other in self._slots.get((id(group), attribute), ()):
-                if (is_evidence or group.pieces[attribute][0] == literal) and all(other.texts[places[id(item)]] == text for item, text in zip(items, slot.texts, strict=True)):
+                if (is_evidence or group.pieces[attribute][0] == literal) and all(
+                    other.texts[places[id(item)]] == text for item, text in zip(items, slot.texts, strict=True)
+                ):
                     return Hole(own, format=other.format)
         for own, entity, texts in self._references.get(id(group), ()):
-            if (is_evidence or literal in (entity.literal, entity.ref)) and all(texts[places[id(item)]] == text for item, text in zip(items, slot.texts, strict=True)):
+            if (is_evidence or literal in (entity.literal, entity.ref)) and all(
+                texts[places[id(item)]] == text for item, text in zip(items, slot.texts, strict=True)
+            ):
                 return Hole(own, below=entity.field.name if entity.field else "")
         return None
 

@@ -41,7 +41,7 @@ def camel(text: str) -> str:
 
 def plural(name: str) -> str:
     """Write a name as that of many, by the rules of English."""
-    *before, last = parts(name) or [name]
+    *_, last = parts(name) or [name]
     low = last.lower()
     head = name[: len(name) - len(last)]
     if low in _ALIKE:
@@ -55,7 +55,7 @@ def plural(name: str) -> str:
 
 def singular(name: str) -> str:
     """Write the name of many as that of one."""
-    *before, last = parts(name) or [name]
+    *_, last = parts(name) or [name]
     low = last.lower()
     head = name[: len(name) - len(last)]
     if low in _SINGULAR:

@@ -11,8 +11,12 @@ from graph.infer.sample import Sample
 from graph.infer.texts import STRONG, Slot, words
 from graph.requests import Item
 from resolvers.infer.draft import DraftField, DraftType, Hole, Written
-from resolvers.infer.names import pascal, same, singular
+from resolvers.infer.names import parts, pascal, same, singular
 
+STAGES = frozenset(("table", "tables", "prod", "production", "dev", "test", "staging", "stage", "local", "dynamodb"))
+"""What the name of a table says that is nothing of what lies there."""
+PART = 3
+"""A name with more letters than these may be a part of another."""
 ROOTS = frozenset(
     ("metadata", "meta", "profile", "info", "root", "detail", "self", "main", "base", "data", "a", "header")
 )
@@ -167,7 +171,15 @@ def wish(group: Group, sample: Sample, entity: Entity | None, behind: str = "") 
 
 def _of(sort: str, sample: Sample) -> str:
     word = words(sort)
-    return pascal(word) if word and same(word) not in ROOTS else singular(pascal(re.sub(r"\{.*?\}|\d{4,}", "", sample.name)))
+    return pascal(word) if word and same(word) not in ROOTS else table_word(sample.name)
+
+
+def table_word(name: str) -> str:
+    """Call a type after its table: "prod-user-sessions" holds a UserSession."""
+    found = [
+        word for word in parts(re.sub(r"\{.*?\}", "", name)) if word.lower() not in STAGES and not word.isdecimal()
+    ]
+    return singular(pascal(" ".join(found)))
 
 
 def naming(literal: str, values: Iterable[str], entities: Sequence[Entity]) -> Naming | None:
@@ -196,8 +208,9 @@ def named_by(attribute: str, texts: Sequence[str], entities: Sequence[Entity], *
     distinct = set(texts)
     for one in entities:
         name = same(one.type.name)
-        is_called = same(base) == name or (len(name) > 3 and same(base).endswith(name))
-        if one.slot is not None and one.is_number == is_number and is_called and base:
-            if distinct and 2 * len(distinct & one.values) >= len(distinct):
-                return one
+        called = same(base)
+        is_part = min(len(name), len(called)) > PART and (called.endswith(name) or name.endswith(called))
+        is_alike = one.slot is not None and one.is_number == is_number and (called == name or is_part)
+        if is_alike and base and distinct and 2 * len(distinct & one.values) >= len(distinct):
+            return one
     return None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from graph.entity import Entity, every_layout, read_entity
 from graph.errors import GraphError, InferError, ItemError, ModelError
-from graph.infer.groups import Grouping, groupings
+from graph.infer.groups import Grouping, groupings, text_of
 from graph.infer.sample import Sample
 from graph.infer.series import joined
 from graph.model import FieldKind, Index, ItemType, Model
@@ -22,8 +22,15 @@ from resolvers.sdl import compile_model
 
 ROUNDS = 300
 STAND_INS: dict[str, AttributeValue] = {
-    **{"S": {"S": "x"}, "N": {"N": "1"}, "BOOL": {"BOOL": True}, "B": {"B": "eA=="}, "M": {"M": {}}, "L": {"L": []}},
-    **{"SS": {"SS": ["x"]}, "NS": {"NS": ["1"]}, "BS": {"BS": ["eA=="]}},
+    "S": {"S": "x"},
+    "N": {"N": "1"},
+    "B": {"B": "eA=="},
+    "BOOL": {"BOOL": True},
+    "M": {"M": {}},
+    "L": {"L": []},
+    "SS": {"SS": ["x"]},
+    "NS": {"NS": ["1"]},
+    "BS": {"BS": ["eA=="]},
 }
 """A value of each type, for what is declared and never seen."""
 
@@ -45,6 +52,7 @@ def infer(samples: Sequence[Sample]) -> Inferred:
     """Make the schema of tables. Raises: InferError where a table has keys that no schema serves."""
     for sample in samples:
         _check(sample)
+    samples = [_sorted(sample) for sample in samples]
     series = joined(samples)
     found = _best(series) or (_best(samples) if len(series) < len(samples) else None)
     if found is None:
@@ -71,6 +79,13 @@ def _failed(found: Inferred, chosen: Sequence[Grouping]) -> bool:
     return len(found.unfit) > sum(len(one.lost) for one in chosen)
 
 
+def _sorted(sample: Sample) -> Sample:
+    """Put items in the order of their keys, so that a schema does not depend on the order of a scan."""
+    return replace(
+        sample, items=tuple(sorted(sample.items, key=lambda item: [text_of(item, key) for key in sample.keys]))
+    )
+
+
 def _check(sample: Sample) -> None:
     for name in sample.keys:
         if sample.key_types.get(name) == "B":
@@ -88,10 +103,7 @@ def _empty(sample: Sample) -> Grouping:
 
 
 def _tried(samples: Sequence[Sample], chosen: Sequence[Grouping]) -> Inferred | None:
-    plans = [
-        Plan(sample, one.type_attribute, tuple(one.groups), tuple(shown(sample, item) for item in one.lost))
-        for sample, one in zip(samples, chosen, strict=True)
-    ]
+    plans = [Plan(sample, one.type_attribute, tuple(one.groups)) for sample, one in zip(samples, chosen, strict=True)]
     draft = Drafting(plans).make()
     for _ in range(ROUNDS):
         lines = [*draft.lines()]
@@ -121,9 +133,17 @@ def _told(draft: Draft, samples: Sequence[Sample], unfit: dict[str, list[str]], 
         if missing:
             some = ", ".join(sorted(missing)[:3])
             table.notes.append(f"{len(missing)} of {count} items of {table.sample.name} fit no type, keys like {some}")
+    draft.told += [_heading(table.sample) for table in draft.tables]
+    draft.told.append("A type with `!` says that every item seen has it: whoever reads one without gets an error.")
     text = draft.text()
     names = tuple(name for missing in unfit.values() for name in missing)
     return Inferred(text, compile_model(text), sum(len(one.items) for one in samples), names, dict(counts))
+
+
+def _heading(sample: Sample) -> str:
+    """Say what the schema was made of."""
+    of = "all" if sample.is_whole else "a sample of"
+    return f"Made by `tablegraph infer` of {of} the items of {sample.name}: {len(sample.items):,}."
 
 
 def shown(sample: Sample, item: Item) -> str:

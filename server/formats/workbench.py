@@ -24,8 +24,8 @@ def read_workbench(path: Path) -> list[Sample]:
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as error:
         what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
         raise InputError(
-            f"{path} is no model of NoSQL Workbench: expected an object with DataModel, a list of tables with TableName "
-            f"and KeyAttributes; {what}. Export the model as NoSQL Workbench JSON"
+            f"{path} is no model of NoSQL Workbench: expected an object with DataModel, a list of tables that have "
+            f"TableName and KeyAttributes; {what}. Export the model as NoSQL Workbench JSON"
         ) from None
     if not samples:
         raise InputError(f"{path} has no tables: expected some in DataModel. Add one, and export the model again")
