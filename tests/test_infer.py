@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -201,11 +202,12 @@ def test_nothing_is_written_over_without_force(engine: str, tmp_path: Path, caps
 
 
 def test_the_command_tells_its_cost_beforehand_and_what_to_do_then(
-    engine: str, run: Run, capsys: pytest.CaptureFixture[str]
+    engine: str, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name = make_table(engine, "infer-told", TEXTS, [*map(user, range(9)), *map(order, range(40))])
 
     text = run(name)
+    assert main(["check", "--schema", str(tmp_path / "inferred.graphql")]) == 0
 
     told = capsys.readouterr()
     before, after = told.err.splitlines()
@@ -302,6 +304,19 @@ def test_a_few_items_that_are_like_no_others_are_kept_out_and_named() -> None:
     assert sorted(found.unfit) == ["0x / 0y", "1x / 1y", "2x / 2y"]
     assert "# unsure: 3 of 102 items of t12 fit no type, keys like 0x / 0y" in found.text
     assert found.counts == {"User": 9, "Order": 90}
+
+
+def test_the_schema_of_the_readme_is_what_comes_out() -> None:
+    (part,) = re.findall(r"## I already have a table\n(.*?)\n## ", (ROOT / "README.md").read_text(), re.DOTALL)
+    lines, schema = (re.findall(rf"```{language}\n(.*?)```", part, re.DOTALL)[0] for language in ("jsonl", "graphql"))
+    keys = dict.fromkeys(("PK", "SK", "GSI1PK", "GSI1SK"), "S")
+    indexes = (Index("market", "GSI1", ("GSI1PK",), ("GSI1SK",)),)
+    items = tuple(json.loads(line) for line in lines.splitlines())
+
+    found = infer([Sample("market", Index("market", None, ("PK",), ("SK",)), indexes, keys, items, is_whole=True)])
+
+    assert found.text == schema
+    assert found.unfit == ()
 
 
 # --- any table ----------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from graph.infer.sample import Sample
@@ -27,6 +27,7 @@ PLAIN_KEYS = frozenset(
 MOST_TYPES = 60
 MOST_GROUPS = 80
 FEW_LITERALS = 10
+INT_DIGITS = 9
 ENOUGH_TO_LOSE, MOST_LOST = 40, 0.1
 SAME = "="
 
@@ -47,6 +48,8 @@ class Group:
     """The literal is all of the key."""
     pieces: dict[str, Pieces] = field(default_factory=dict)
     """What each key attribute is made of."""
+    is_narrow: bool = False
+    """Its variables are numbers where all texts are, for else its keys could be taken for those of another group."""
 
     @property
     def is_self_keyed(self) -> bool:
@@ -79,8 +82,14 @@ class Group:
             return DATE_TIME
         if slot.format.isdigit():
             return INT if int(slot.format) < 10 else BIG_INT
+        if self.is_narrow and all(_is_whole_number(text) for text in slot.texts):
+            return INT
         name = date_kind(slot.texts)
         return DATE if name == "Date" else DATE_TIME if name else ID
+
+
+def _is_whole_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= INT_DIGITS and str(int(text)) == text
 
 
 def text_of(item: Item, attribute: str) -> str:
@@ -332,10 +341,21 @@ def _fewer(groups: list[Group]) -> list[Group]:
 
 
 def _are_alike(one: Group, other: Group, *, is_tagged: bool) -> bool:
+    """Say whether the keys of two groups could be taken for each other, also when they are taken for numbers."""
     if one.is_self_keyed != other.is_self_keyed:
         return False
     if is_tagged and one.tag is not None and other.tag is not None and one.tag != other.tag:
         return False
+    if not _overlap(one, other):
+        return False
+    narrow = [replace(group, is_narrow=True) for group in (one, other)]
+    if _overlap(*narrow):
+        return True
+    one.is_narrow = other.is_narrow = True
+    return False
+
+
+def _overlap(one: Group, other: Group) -> bool:
     return all(overlap(one.template(name), other.template(name)) for name in one.keys)
 
 

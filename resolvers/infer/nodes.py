@@ -165,8 +165,10 @@ def wish(group: Group, sample: Sample, entity: Entity | None, behind: str = "") 
         return entity.type.name + pascal(behind)
     if fixed:
         return entity.type.name + pascal(group.heads[1])
-    word = words(rest[0]) if rest else ""
-    return pascal(singular(word)) if len(word) > 1 else f"{entity.type.name}Item"
+    found = [words(rest[0])] if rest else []
+    found += [words(piece) for piece in group.pieces[group.keys[-1]][1:] if isinstance(piece, str)]
+    told = [word for word in found if len(word) > 1]
+    return "".join(pascal(singular(word)) for word in told) or f"{entity.type.name}Item"
 
 
 def _of(sort: str, sample: Sample) -> str:
