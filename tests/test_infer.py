@@ -322,7 +322,7 @@ def test_the_schema_of_the_readme_is_what_comes_out() -> None:
 # --- any table ----------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(st.integers(0, 2**32))
 def test_the_items_of_random_models_all_fit(seed: int) -> None:
     dice = Random(seed)
@@ -337,7 +337,7 @@ def test_the_items_of_random_models_all_fit(seed: int) -> None:
         assert sum(found.counts.values()) == sum(len(sample.items) for sample in samples)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(st.integers(0, 2**32))
 def test_hostile_tables_give_a_schema_that_all_items_fit(seed: int) -> None:
     sample = hostile(Random(seed))

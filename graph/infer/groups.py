@@ -105,6 +105,8 @@ class Grouping:
     groups: list[Group]
     lost: list[Item] = field(default_factory=list)
     """Items that are like no others."""
+    note: str = ""
+    """Why it is not sure."""
 
 
 def groupings(sample: Sample) -> Iterator[Grouping]:
@@ -113,14 +115,17 @@ def groupings(sample: Sample) -> Iterator[Grouping]:
         return
     attribute = type_attribute(sample)
     if attribute is not None:
-        yield Grouping(attribute, *_apart(_groups(sample, attribute), is_tagged=True))
+        without = sum(1 for item in sample.items if attribute not in item)
+        note = f"{without} of {len(sample.items)} items do not have `{attribute}`, which names the type of the others"
+        yield Grouping(attribute, *_apart(_groups(sample, attribute), is_tagged=True), note if without else "")
     yield Grouping(None, *_apart(_groups(sample, None), is_tagged=False))
     whole = Group(sample.name, sample.keys, list(sample.items), sample.overloaded)
     whole.heads = ("",) * len(sample.keys)
     whole.whole = (False,) * len(sample.keys)
     for name in sample.keys:
         whole.pieces[name] = (Slot(tuple(whole.texts(name))),)
-    yield Grouping(None, [whole])
+    note = "nothing tells the items apart that would hold for all of them: they are of one type"
+    yield Grouping(None, [whole], note=note if len(sample.items) > 1 else "")
 
 
 def _apart(groups: list[Group], *, is_tagged: bool) -> tuple[list[Group], list[Item]]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from graph.infer.groups import Group, text_of
 from graph.infer.sample import Sample
 from graph.infer.texts import Slot, words
-from resolvers.infer.draft import Draft, DraftField, DraftFind, DraftKey, DraftTable, DraftType, Hole, Written
+from resolvers.infer.draft import Draft, DraftField, DraftKey, DraftTable, DraftType, Hole, Written
 from resolvers.infer.fields import Fields
+from resolvers.infer.links import Link, finds, held_by, references, relate
 from resolvers.infer.names import attribute_case, camel, pascal, plural, type_name, unique
 from resolvers.infer.nodes import Entity, Naming, entity_of, families, named_by, naming, owner, shares, tail, wish
 
@@ -25,6 +26,7 @@ class Plan:
     sample: Sample
     type_attribute: str | None
     groups: tuple[Group, ...]
+    note: str = ""
 
 
 @dataclass(eq=False)
@@ -58,19 +60,6 @@ class _Item:
         return not self.is_own and self.sorted_by is not None
 
 
-@dataclass(frozen=True, slots=True)
-class _Link:
-    """A way from one node to another: by items of a type, from the field that names the one."""
-
-    source: DraftType
-    target: DraftType
-    via: DraftType
-    start: DraftField
-    name: str
-    many: bool
-    note: str = ""
-
-
 class Drafting:
     """Makes a draft of all tables together."""
 
@@ -80,7 +69,7 @@ class Drafting:
         self._items: list[_Item] = []
         self._virtual: list[Entity] = []
         self._types: list[DraftType] = []
-        self._links: list[_Link] = []
+        self._links: list[Link] = []
         self._cases = {
             plan.sample.name: attribute_case(
                 {name for item in plan.sample.items for name in item} - set(plan.sample.keys)
@@ -104,12 +93,12 @@ class Drafting:
         self._edges()
         for one in self._items:
             self._fields.index_keys(one.type, one.group)
-        self._references()
+        self._links += references(self._types, self._links)
         for type_ in self._types:
-            held = _held(type_)
+            held = held_by(type_)
             type_.fields.sort(key=lambda one: one not in held)
-        self._relate()
-        return Draft(tables, self._types, list(self._finds(tables)))
+        relate(self._links)
+        return Draft(tables, self._types, list(finds(self._types, tables)))
 
     def _find_nodes(self) -> None:
         """Find whose partition each item lies in, what its sort key names, and make the types."""
@@ -129,6 +118,7 @@ class Drafting:
     def _table(self, plan: Plan) -> DraftTable:
         sample = plan.sample
         made = DraftTable(sample, self._cases[sample.name], plan.type_attribute)
+        made.notes += [plan.note] if plan.note else []
         for index in sample.indexes:
             binary = [name for name in index.key_attributes if sample.key_types.get(name) == "B"]
             if binary:
@@ -293,7 +283,7 @@ class Drafting:
         name = camel(type_.name)
         if is_one and name.startswith(camel(one.entity.type.name)) and len(name) > len(one.entity.type.name):
             name = camel(name[len(one.entity.type.name) :])
-        self._links.append(_Link(one.entity.type, type_, type_, parent, name if is_one else plural(name), not is_one))
+        self._links.append(Link(one.entity.type, type_, type_, parent, name if is_one else plural(name), not is_one))
 
     def _sort_key(self, one: _Item) -> Written:
         group, attribute = one.group, one.group.keys[1]
@@ -360,81 +350,20 @@ class Drafting:
         self, one: _Item, source: DraftField, target: DraftField, start: Entity, end: Entity, lead: str
     ) -> None:
         name = plural(lead or camel(end.type.name))
-        self._links.append(_Link(start.type, end.type, one.type, source, name, many=True))
+        self._links.append(Link(start.type, end.type, one.type, source, name, many=True))
         texts = Counter(one.group.texts(one.group.keys[1]))
         is_one = one.plan.sample.is_whole and len(texts) >= FEW and max(texts.values()) == 1
         back = camel(start.type.name) if is_one else plural(camel(start.type.name))
         if start is end:
             back = f"{plural(source.name)}Of{pascal(target.name)}" if lead else "sources"
         note = f"each of the {len(texts)} is named by one {start.type.name} only" if is_one else ""
-        self._links.append(_Link(end.type, start.type, one.type, target, back, not is_one, note))
-
-    # --- references and relationships ---
-
-    def _references(self) -> None:
-        """Note the references by attributes, as relationships from the node that they name."""
-        for type_ in self._types:
-            held = _held(type_)
-            for one in type_.fields:
-                is_key_of_node = one in held and not any(key.is_edge for key in type_.keys)
-                is_told = any(link.via is type_ and link.start is one for link in self._links)
-                if one.target is not None and not is_told and (one.attribute is not None or is_key_of_node):
-                    name = plural(camel(type_.name))
-                    self._links.append(_Link(one.target, type_, type_, one, name, many=True))
-
-    def _relate(self) -> None:
-        """Make the relationships of all links."""
-        for link in self._links:
-            rivals = [
-                other
-                for other in self._links
-                if other.source is link.source and (other.target is link.target or other.via is link.target)
-            ]
-            arguments = []
-            if len({other.via for other in rivals}) > 1:
-                arguments.append('through: "{}"')
-            if sum(1 for other in rivals if other.via is link.via) > 1 or _ends(link) > 1:
-                arguments.append(f'from: "{link.start.name}"')
-            # A name that is taken says by which field the others name it.
-            made = DraftField(link.name, "[{}!]!" if link.many else "{}", target=link.target)
-            made.relationship, made.through = ", ".join(arguments), link.via
-            made.notes += [link.note] if link.note else []
-            if any(one.name == made.name for one in link.source.fields):
-                made.name = f"{made.name}By{pascal(link.start.name)}"
-            link.source.add(made)
-
-    def _finds(self, tables: Sequence[DraftTable]) -> Iterator[DraftFind]:
-        """Make a pattern for each index that is searched by a value."""
-        taken: set[str] = set()
-        for table in tables:
-            for index in table.indexes:
-                for type_ in self._types:
-                    fields = [type_.of(name) for name in index.partition_keys]
-                    values = [one for one in fields if one is not None and one.target is None]
-                    is_own = index.partition_keys[0] in table.sample.keys
-                    if type_.table == table.sample.name and len(values) == len(fields) and not is_own:
-                        name = f"{plural(camel(type_.name))}By{''.join(pascal(one.name) for one in values)}"
-                        if name not in taken:
-                            taken.add(name)
-                            arguments = ", ".join(f"{one.name}: {one.type.rstrip('!')}!" for one in values)
-                            yield DraftFind(f"{name}({arguments}): [{{}}!]! @find", type_)
+        self._links.append(Link(end.type, start.type, one.type, target, back, not is_one, note))
 
 
 def _slot_texts(group: Group, place: int) -> tuple[str, ...]:
     """List what stands in the first variable of a key."""
     found = group.pieces[group.keys[place]]
     return next((piece.texts for piece in found if isinstance(piece, Slot)), ())
-
-
-def _held(type_: DraftType) -> set[DraftField]:
-    """List the fields that the keys of a type hold."""
-    holes = [hole for key in type_.keys for hole in (*key.partition, *(key.sort or ()))]
-    return {hole.field for hole in holes if isinstance(hole, Hole)}
-
-
-def _ends(link: _Link) -> int:
-    """Count the fields of the items that name a node of the source's type."""
-    return sum(1 for one in link.via.fields if one.target is link.source and one.relationship is None)
 
 
 def _is_mirror(one: _Item, other: _Item) -> bool:

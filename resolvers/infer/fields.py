@@ -12,7 +12,7 @@ from graph.model import Index
 from graph.requests import Item
 from resolvers.infer.draft import DraftField, DraftIndexed, DraftKey, DraftTable, DraftType, Hole, Ref, Written
 from resolvers.infer.names import TAKEN, camel, field_name, pascal, same, type_name, unique
-from resolvers.infer.nodes import Entity, named_by, naming
+from resolvers.infer.nodes import Entity, is_repetition, named_by, naming
 
 PLAIN_KEY_NAMES = frozenset(
     ("pk", "sk", "hk", "rk", "hashkey", "rangekey", "hash", "range", "partitionkey", "sortkey", "partition_key",
@@ -85,7 +85,8 @@ class Fields:
             return f"[{self._written(kind.of, owner, name)}{'' if kind.has_nulls else '!'}]"
         if not kind.is_map:
             return kind.name
-        made = DraftType(type_name(f"{owner.name}{pascal(name)}", self._names()), case=owner.case)
+        wished = pascal(name) if name.lower().startswith(owner.name.lower()) else f"{owner.name}{pascal(name)}"
+        made = DraftType(type_name(wished, self._names()), case=owner.case)
         made.told = f"a map in {owner.name}.{name}"
         self._types.append(made)
         for attribute, member in kind.members.items():
@@ -124,6 +125,10 @@ class Fields:
         made.plain = plain.name + ("!" if is_always(name, group.items) else "")
         if literal != (entity.literal if entity.ref is None else entity.ref):
             made.ref = Ref(literal, entity)
+        known = sum(1 for text in texts if text[len(literal) :] in entity.values)
+        if not literal or known < len(texts):
+            by = "begins like" if literal else "is called like"
+            made.notes.append(f"it {by} a {entity.type.name}, and {known} of {len(texts)} values are those of one")
         return made
 
     def _named(self, name: str, texts: list[str], *, is_number: bool) -> tuple[Entity | None, str]:
@@ -176,6 +181,8 @@ class Fields:
             own.type = f"{own.type.rstrip('!')}!"
             known.append((own, slot))
             return Hole(own, format=slot.format)
+        if (again := self._again(group, attribute, slot)) is not None:
+            return again
         scalar = group.slot_scalar(attribute, slot)
         is_number = "N" in group.items[0][attribute]
         has_digits = any(letter.isdigit() for text in slot.texts for letter in text)
@@ -195,6 +202,15 @@ class Fields:
         made = type_.add(DraftField(name, f"{type_name_}!", kept))
         known.append((made, slot))
         return Hole(made, format=slot.format if slot.format.isdigit() and type_name_ in ("Int", "BigInt") else "")
+
+    def _again(self, group: Group, attribute: str, slot: Slot) -> Hole | None:
+        """Find the field of the partition key that a sort key repeats: "#METADATA#7" behind "USER#7"."""
+        if attribute == group.keys[0]:
+            return None
+        for own, other in self._slots.get((id(group), group.keys[0]), ()):
+            if other.texts == slot.texts and not other.format and is_repetition(slot):
+                return Hole(own)
+        return None
 
     # --- the keys of indexes ---
 

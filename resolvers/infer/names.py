@@ -44,7 +44,7 @@ def plural(name: str) -> str:
     *_, last = parts(name) or [name]
     low = last.lower()
     head = name[: len(name) - len(last)]
-    if low in _ALIKE:
+    if low in _ALIKE or singular(name) != name:
         return name
     if low in _IRREGULAR:
         return head + last[:1] + _IRREGULAR[low][1:]

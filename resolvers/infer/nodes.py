@@ -101,27 +101,37 @@ def _sharing(groups: Iterable[Group]) -> Iterator[list[Group]]:
 
 def owner(family: Sequence[Group]) -> Group | None:
     """Find the group whose items are the nodes that partitions of a family belong to."""
-    if not any(isinstance(piece, Slot) for piece in family[0].pieces[family[0].keys[0]]):
+    first = family[0]
+    if tail(first) or not any(isinstance(piece, Slot) for piece in first.pieces[first.keys[0]]):
         return None
-    if tail(family[0]):
-        return None
-    if len(family[0].keys) == 1:
-        return family[0]
-    for group in family:
-        if group.is_self_keyed:
-            return group
-    word = same(words(family[0].heads[0]))
+    if len(first.keys) == 1:
+        return first
     single = [group for group in family if _is_single(group)]
-    for group in single:
-        if group.tag is not None and same(group.tag) == word:
-            return group
+    word = same(words(first.heads[0]))
     fixed = [group for group in single if group.whole[1]]
-    for group in fixed:
-        if same(group.heads[1]) in ROOTS or same(words(group.heads[1])) == word:
-            return group
-    if fixed:
-        return max(fixed, key=lambda group: len(group.items))
-    return family[0] if len(family) == 1 and single else None
+    wished = [
+        *(group for group in family if group.is_self_keyed),
+        *(group for group in single if group.tag is not None and same(group.tag) == word),
+        *(group for group in single if _repeats(group)),
+        *(group for group in fixed if same(group.heads[1]) in ROOTS or same(words(group.heads[1])) == word),
+        *sorted(fixed, key=lambda group: -len(group.items)),
+        *(group for group in single if len(family) == 1),
+    ]
+    return wished[0] if wished else None
+
+
+def _repeats(group: Group) -> bool:
+    """Say whether the sort key repeats what the partition key says."""
+    slots = [[one for one in group.pieces[key] if isinstance(one, Slot)] for key in group.keys]
+    (first, second) = (found[0] if len(found) == 1 else None for found in slots)
+    is_root = same(words(group.heads[1])) in ROOTS
+    same_texts = first is not None and second is not None and first.texts == second.texts
+    return is_root and same_texts and second is not None and is_repetition(second)
+
+
+def is_repetition(slot: Slot) -> bool:
+    """Say whether it is no coincidence that a key says the same as another."""
+    return len(set(slot.texts)) > 1 or len(slot.texts[0]) > PART
 
 
 def _is_single(group: Group) -> bool:
@@ -148,17 +158,18 @@ def shares(family: Sequence[Group]) -> bool:
 
 def wish(group: Group, sample: Sample, entity: Entity | None, behind: str = "") -> str:
     """Say what the type of a group may be called."""
-    if group.tag is not None:
+    is_own = entity is None or entity.group is group
+    if group.tag is not None and not (is_own and same(group.tag) in ROOTS):
         return group.tag
     facets = {sample.facets.get(tuple(text_of(item, name) for name in group.keys)) for item in group.items}
-    if sample.facets and len(facets) == 1 and (facet := next(iter(facets))) is not None:
+    if sample.facets and len(facets) == 1 and (facet := next(iter(facets))) is not None and same(facet) not in ROOTS:
         return singular(pascal(facet))
     head, *rest = group.heads
     fixed = rest and group.whole[1]
     if entity is None or entity.group is group:
         own = head.strip(STRONG + "_-.") if head and not group.whole[0] else ""
         sort = "" if group.is_self_keyed or not rest else group.heads[1].strip(STRONG + "_-.")
-        return pascal(own) if own else pascal(words(sort)) if sort and entity is None else _of(sort, sample)
+        return pascal(own) if own else _of(sort, sample)
     if entity.type.table != sample.name:
         return _of("", sample)
     if behind:

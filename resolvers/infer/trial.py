@@ -103,7 +103,10 @@ def _empty(sample: Sample) -> Grouping:
 
 
 def _tried(samples: Sequence[Sample], chosen: Sequence[Grouping]) -> Inferred | None:
-    plans = [Plan(sample, one.type_attribute, tuple(one.groups)) for sample, one in zip(samples, chosen, strict=True)]
+    plans = [
+        Plan(sample, one.type_attribute, tuple(one.groups), one.note)
+        for sample, one in zip(samples, chosen, strict=True)
+    ]
     draft = Drafting(plans).make()
     for _ in range(ROUNDS):
         lines = [*draft.lines()]
@@ -125,6 +128,8 @@ def _told(draft: Draft, samples: Sequence[Sample], unfit: dict[str, list[str]], 
     for type_ in draft.types:
         if counts[type_.name]:
             type_.told = f"{counts[type_.name]} of the items seen."
+            if counts[type_.name] == 1:
+                type_.notes.append("one item was seen: what its keys may hold besides is not known")
     for table in draft.tables:
         missing = unfit.get(table.sample.name, [])
         count = len(table.sample.items)
