@@ -27,7 +27,7 @@ from resolvers.schema import Api
 from resolvers.sdl import compile_model
 from server.cli import main
 from tests.bulk import CREDENTIALS, Place, make_place
-from tests.conftest import ROOT, banana_items, example_items, way_to
+from tests.conftest import ROOT, Serve, banana_items, example_items, way_to
 from tests.differential_data import Filler
 from tests.differential_designs import designed
 from tests.infer_hostile import hostile
@@ -111,6 +111,8 @@ def test_every_item_of_an_example_is_served(engine: str, tmp_path: Path, run: Ru
     text = run(*tables_of(place))
 
     assert problems_of(engine, text) == []
+    # Every key, copy and mirror is also what a mutation over this schema would have written.
+    assert main(["verify", "--schema", str(tmp_path / "inferred.graphql"), "--endpoint-url", engine]) == 0
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
@@ -306,17 +308,45 @@ def test_a_few_items_that_are_like_no_others_are_kept_out_and_named() -> None:
     assert found.counts == {"User": 9, "Order": 90}
 
 
-def test_the_schema_of_the_readme_is_what_comes_out() -> None:
+def of_the_readme() -> tuple[list[Item], str]:
+    """The items of the README's example, and the schema that it shows."""
     (part,) = re.findall(r"## I already have a table\n(.*?)\n## ", (ROOT / "README.md").read_text(), re.DOTALL)
     lines, schema = (re.findall(rf"```{language}\n(.*?)```", part, re.DOTALL)[0] for language in ("jsonl", "graphql"))
+    return [json.loads(line) for line in lines.splitlines()], schema
+
+
+def test_the_schema_of_the_readme_is_what_comes_out() -> None:
+    items, schema = of_the_readme()
     keys = dict.fromkeys(("PK", "SK", "GSI1PK", "GSI1SK"), "S")
     indexes = (Index("market", "GSI1", ("GSI1PK",), ("GSI1SK",)),)
-    items = tuple(json.loads(line) for line in lines.splitlines())
+    primary = Index("market", None, ("PK",), ("SK",))
 
-    found = infer([Sample("market", Index("market", None, ("PK",), ("SK",)), indexes, keys, items, is_whole=True)])
+    found = infer([Sample("market", primary, indexes, keys, tuple(items), is_whole=True)])
 
     assert found.text == schema
     assert found.unfit == ()
+
+
+async def test_what_is_written_by_an_inferred_schema_is_like_what_was_there(serve: Serve) -> None:
+    items, schema = of_the_readme()
+    served = await serve(schema, items)
+
+    await served.data(
+        """mutation { createOrder(input: {
+          orderId: "104", user: { number: "7" }, date: "2024-06-01", total: 3, shop: { name: "south" }
+        }) { order { total } } }"""
+    )
+    found = await served.data('{ shop(name: "south") { orders { nodes { orderId user { name } } } } }')
+
+    written = next(item for _, item in await stored(served.graph) if item["SK"]["S"].endswith("#104"))
+    assert written["PK"] == {"S": "USER#7"}
+    assert written["SK"] == {"S": "ORDER#2024-06-01#104"}
+    assert written["GSI1PK"] == {"S": "SHOP#south"}
+    assert written["GSI1SK"] == {"S": "104"}
+    assert found["shop"]["orders"]["nodes"] == [
+        {"orderId": "102", "user": {"name": "Ann Lee"}},
+        {"orderId": "104", "user": {"name": "Ann Lee"}},
+    ]
 
 
 # --- any table ----------------------------------------------------------------------------------------------------
