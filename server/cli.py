@@ -122,8 +122,8 @@ def _add_others(commands: Any) -> None:
     from server.bulk import add_bulk
     from server.doctor import add_doctor
     from server.identity.command import add_key
-    from server.infrastructure import add_infrastructure
     from server.infer import add_infer
+    from server.infrastructure import add_infrastructure
     from server.maintenance import add_maintenance
     from server.searching import add_search
     from server.sweep import add_sweep

@@ -105,6 +105,8 @@ def _infer(options: argparse.Namespace, settings: Settings, region: Region) -> i
         raise InputError("expected --table NAME, or --workbench FILE: name one of them")
     if options.out.exists() and not options.force:
         raise InputError(f"{options.out} is there already: name another file with --out, or write over it with --force")
+    if not options.out.absolute().parent.is_dir():
+        raise InputError(f"there is no folder {options.out.parent}: make it, or name another file with --out")
     samples = read_workbench(options.workbench) if options.workbench else _read(options, settings, region)
     found = infer(samples)
     new = options.out.with_name(options.out.name + ".writing")
@@ -145,7 +147,7 @@ def _tell(options: argparse.Namespace, settings: Settings, samples: list[Sample]
     endpoint = f" --endpoint-url {settings.endpoint_url}" if settings.endpoint_url else ""
     sys.stdout.write(f"check it:  tablegraph check --schema {options.out}\n")
     if options.workbench:
-        sys.stdout.write(f"make it:   tablegraph apply --schema {options.out}{endpoint}\n")
+        sys.stdout.write(f"make it:   tablegraph table apply --schema {options.out}{endpoint}\n")
     sys.stdout.write(f"serve it:  tablegraph serve --schema {options.out}{endpoint}\n")
     if (query := example(found.model, samples)) is not None:
         sys.stdout.write(f"ask it:    {query}\n")

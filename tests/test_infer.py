@@ -203,6 +203,16 @@ def test_nothing_is_written_over_without_force(engine: str, tmp_path: Path, caps
     assert "--force" in capsys.readouterr().err
 
 
+def test_a_folder_that_is_not_there_is_told_before_anything_is_read(
+    engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "nowhere" / "schema.graphql"
+
+    assert main(["infer", "--table", "any", "--endpoint-url", engine, "--out", str(out)]) == 2
+
+    assert "nowhere" in capsys.readouterr().err
+
+
 def test_the_command_tells_its_cost_beforehand_and_what_to_do_then(
     engine: str, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -85,7 +85,7 @@ def test_tables_with_their_sample_data(tmp_path: Path, capsys: pytest.CaptureFix
 
     model = compile_model(text)
     assert "13 of 13 items fit" in told
-    assert "tablegraph apply --schema" in told
+    assert "tablegraph table apply --schema" in told
     assert list(model.tables) == ["Library", "prod-loans"]
     assert 'projection: ["Title"]' in text
     assert '@edge(partition: "{reader}", sort: "{book}")' in text
