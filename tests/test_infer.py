@@ -135,7 +135,7 @@ def test_an_example_is_found_again(engine: str, tmp_path: Path, example: str, re
 
     text = infer(samples).text
 
-    golden = ROOT / "tests/golden/infer" / f"{example}.graphql"
+    golden = ROOT / "tests/inferred" / f"{example}.graphql"
     if request.config.getoption("--update-golden"):
         golden.write_text(text)
     assert text == golden.read_text(), "run `make golden`"

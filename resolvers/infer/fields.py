@@ -186,7 +186,7 @@ class Fields:
         scalar = group.slot_scalar(attribute, slot)
         is_number = "N" in group.items[0][attribute]
         has_digits = any(letter.isdigit() for text in slot.texts for letter in text)
-        taken = {field_name(name, type_.case) for item in group.items for name in item}
+        taken = {field_name(name, type_.case) for name in by_frequency(group.items)}
         kept = None
         if count == 1 and attribute.lower() not in PLAIN_KEY_NAMES:
             name, kept = self._free(type_, field_name(attribute, type_.case)), attribute
@@ -292,7 +292,7 @@ class Fields:
 
     def _held(self, type_: DraftType, group: Group, slot: Slot) -> DraftField:
         """Make the field of what an index key holds alone."""
-        taken = {field_name(name, type_.case) for item in group.items for name in item}
+        taken = {field_name(name, type_.case) for name in by_frequency(group.items)}
         kind = date_kind(slot.texts)
         has_digits = any(letter.isdigit() for text in slot.texts for letter in text)
         name = "date" if kind == "Date" else "time" if kind else "number" if has_digits else "name"
