@@ -7,6 +7,7 @@ GraphError
 │   ├── CursorError     a cursor is damaged, or of another connection
 │   ├── IdError         a global id is damaged, or of another model
 │   └── PageError       first, last, after and before do not fit together
+├── InferError          no schema can be made of a table
 ├── Forbidden           the caller may not do this
 ├── WriteError          a write is refused, and nothing of it is done
 │   ├── AlreadyExists   the item to be created is there
@@ -95,6 +96,12 @@ class ModelError(GraphError):
         count = len(self.problems)
         heading = f"{source} has {count} mistake{'s' if count > 1 else ''}:"
         super().__init__("\n".join([heading, *(f"  {source}:{problem}" for problem in self.problems)]))
+
+
+class InferError(GraphError):
+    """No schema can be made of a table, or of a model file."""
+
+    code = "CANNOT_INFER"
 
 
 class InputError(GraphError):

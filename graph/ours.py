@@ -44,6 +44,11 @@ def expiring(model: Model, table: Table, when: int) -> dict[str, AttributeValue]
 
 def is_ours(item: Item, table: Table) -> bool:
     """Say whether an item is one of ours."""
-    partition = item.get(table.key_attributes[0], {})
+    return is_ours_in(item, table.key_attributes)
+
+
+def is_ours_in(item: Item, key_attributes: tuple[str, ...]) -> bool:
+    """Say whether an item of a table with this key is one of ours."""
+    partition = item.get(key_attributes[0], {})
     kinds = (RECEIPT, NAME, STREAM, COPIES)
     return any(kind in item for kind in kinds) or str(partition.get("S", "")).startswith(OURS)

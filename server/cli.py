@@ -124,6 +124,7 @@ def _add_others(commands: Any) -> None:
     from server.bulk import add_bulk
     from server.doctor import add_doctor
     from server.identity.command import add_key
+    from server.infer import add_infer
     from server.infrastructure import add_infrastructure
     from server.maintenance import add_maintenance
     from server.searching import add_search
@@ -140,6 +141,7 @@ def _add_others(commands: Any) -> None:
     add_sweep(commands, _command, on_table)
     add_search(commands, _command, on_table)
     add_bulk(commands, region)
+    add_infer(commands, region)
     add_key(commands)
 
 
