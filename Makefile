@@ -38,8 +38,8 @@ $(ENGINE): server/engine/package.json server/engine/package-lock.json
 	@$(need_node)
 	cd server/engine && npm ci --no-audit --no-fund
 	@mkdir -p $(@D) && touch $@
-# GraphiQL is served by us, to work offline; Vite writes the target anew at every build.
-$(IDE): $(wildcard server/ide/*.json server/ide/*.js server/ide/*.html server/ide/src/*)
+# The pages are served by us, to work offline; Vite writes the target anew at every build.
+$(IDE): $(wildcard server/ide/*.json server/ide/*.js server/ide/*.html server/ide/src/* server/ide/src/*/*)
 	@$(need_node)
 	cd server/ide && npm ci --no-audit --no-fund && npm run build
 
@@ -65,9 +65,9 @@ delivery: install ## deliver 200 writes a second for a minute while the reader o
 differential: install ## compare plans with the reference on 20,000 random queries
 	.venv/bin/python -m tests.differential --cases 20000
 # Debian's browser: the download that test tools make by themselves is not in the registries.
-test-ui: install $(IDE) ## test GraphiQL in a browser
+test-ui: install $(IDE) ## test the pages in a browser; UI=--update-screenshots writes README's pictures anew
 	@$(need_chromium)
-	.venv/bin/python -m tests.run_ui
+	.venv/bin/python -m tests.run_ui $(UI)
 # Cheapest first; CI runs the same.
 check: install ## look at format, lint, types, the direction of imports and the golden files
 	.venv/bin/ruff format --check

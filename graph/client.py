@@ -19,6 +19,7 @@ from graph.slots import Slots
 
 if TYPE_CHECKING:
     from graph.observation import Observation
+    from graph.trace import Trace
 
 Response = dict[str, Any]
 Transport = Callable[[str, dict[str, Any]], Awaitable[Response]]
@@ -83,6 +84,8 @@ class Meter:
     """Items that fit no type, by the place where they were met."""
     observation: Observation | None = None
     """Who observes the operation."""
+    trace: Trace | None = None
+    """Notes each request by itself, where that was asked for."""
 
     def cost(self) -> dict[str, Any]:
         """Sum up for `extensions.cost`."""
@@ -103,6 +106,8 @@ class Meter:
             cost["retries"] = self.retries
         if self.skipped:
             cost["skippedItems"] = dict(sorted(self.skipped.items()))
+        if self.trace is not None:
+            cost["trace"] = self.trace.told()
         return cost
 
 
@@ -119,12 +124,16 @@ class Client:
         self._slots = Slots(max_in_flight)
         self._circuits: dict[str, Circuit] = {}
 
-    async def send(self, request: Request, meter: Meter, parse: Parse = parse_json) -> Response:
+    def send(self, request: Request, meter: Meter, parse: Parse = parse_json) -> Coroutine[Any, Any, Response]:
         """Send a request until it is answered; a transport that can parses the answer as wanted.
 
         Raises: StoreError: Throttled or Unavailable after the last try, the others at once; Unavailable at once while
                 the table's circuit is open.
         """
+        answer = self._send(request, meter, parse)
+        return answer if meter.trace is None else meter.trace.time(request, answer)
+
+    async def _send(self, request: Request, meter: Meter, parse: Parse) -> Response:
         # Who has no deadline waits for as long as it takes: nobody waits for him.
         circuit = None if meter.deadline is None else self._circuit(request)
         attempt = 1

@@ -24,6 +24,8 @@ class AccessPattern:
     key_condition: str
     fan_out: int = 1
     then: str = ""
+    types: tuple[str, ...] = ()
+    """The types that it leads from and to."""
 
 
 def access_patterns(model: Model) -> Iterator[AccessPattern]:
@@ -95,7 +97,9 @@ def search_name(type_name: str) -> str:
 def _search(item: ItemType) -> AccessPattern:
     field = f"Query.{search_name(item.name)}(text)"
     condition = f"words of {', '.join(item.searched)}"
-    return AccessPattern(field, "1 search", "search index", condition, then="1 BatchGetItem for each 100 nodes")
+    return AccessPattern(
+        field, "1 search", "search index", condition, then="1 BatchGetItem for each 100 nodes", types=(item.name,)
+    )
 
 
 def _lookup(model: Model, item: ItemType) -> AccessPattern:
@@ -105,9 +109,10 @@ def _lookup(model: Model, item: ItemType) -> AccessPattern:
     required = {path for path, is_required in arguments.values() if is_required}
     field = f"{lookup_name(item.name)}({', '.join(name for name in arguments if arguments[name][1])})"
     if _paths(layout, index) <= required:
-        return AccessPattern(field, "1 GetItem", "table", _condition(layout, index, required))
+        return AccessPattern(field, "1 GetItem", "table", _condition(layout, index, required), types=(item.name,))
     access = model.lookups[item.name][0]
-    return AccessPattern(field, "1 Query", _name(access.index), _condition(layout, access.index, required))
+    condition = _condition(layout, access.index, required)
+    return AccessPattern(field, "1 Query", _name(access.index), condition, types=(item.name,))
 
 
 def _find(model: Model, find: Find) -> AccessPattern:
@@ -115,7 +120,11 @@ def _find(model: Model, find: Find) -> AccessPattern:
     field = f"Query.{find.name}({arguments})" if arguments else f"Query.{find.name}"
     if find.scan:
         return AccessPattern(
-            field, "1 Scan for each MB of the table", "table", "none: filtered by the shape of the key"
+            field,
+            "1 Scan for each MB of the table",
+            "table",
+            "none: filtered by the shape of the key",
+            types=find.targets,
         )
     known = {argument.path for argument in find.arguments}
     access = max(find.accesses, key=lambda way: _reach(way, known))
@@ -127,7 +136,8 @@ def _find(model: Model, find: Find) -> AccessPattern:
     for argument in find.arguments:
         if argument.type.of is not None and argument.path in _paths(access.layouts[0], access.index):
             requests += f" for each of `{argument.name}`"
-    return AccessPattern(field, requests, _name(access.index), condition, fan_out, _hydration(model, access, find.end))
+    then = _hydration(model, access, find.end)
+    return AccessPattern(field, requests, _name(access.index), condition, fan_out, then, find.targets)
 
 
 def _reach(access: Access, known: set[Path]) -> int:
@@ -151,6 +161,7 @@ def _relationship(model: Model, relationship: Relationship) -> AccessPattern:
         _condition(access.layouts[0], access.index, known, start=relationship.start, several=len(access.layouts) > 1),
         fan_out,
         _hydration(model, access, relationship.end),
+        _ends(relationship),
     )
 
 
@@ -162,7 +173,12 @@ def _path(model: Model, relationship: Relationship) -> AccessPattern:
         ", ".join(dict.fromkeys(_name(hop.accesses[0].index) for hop in relationship.path)),
         f"those of {hops}",
         then=_hydration(model, relationship.path[-1].accesses[0], relationship.path[-1].end),
+        types=_ends(relationship),
     )
+
+
+def _ends(relationship: Relationship) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((relationship.source, *relationship.targets)))
 
 
 def _asked(relationship: Relationship) -> str:

@@ -30,6 +30,8 @@ class Request(NamedTuple):
     """Who asks."""
     document_id: str | None = None
     """The client's name for the document: the SHA-256 of its text in hexadecimal digits, or an id of a trusted one."""
+    trace: bool = False
+    """True when `extensions.cost` is to list every request by itself."""
 
 
 class CachePolicy(NamedTuple):

@@ -31,6 +31,7 @@ from graph.observation import observer
 from graph.requests import DescribeTable
 from graph.streams.hub import Hub
 from graph.streams.readset import ReadSet
+from graph.trace import Trace
 from resolvers import incremental
 from resolvers.discretion import Discretion
 from resolvers.documents import Documents, Prepared
@@ -207,6 +208,8 @@ class Api:
         )
         operation.meter.estimated = estimated
         operation.idempotency_key = request.idempotency_key
+        if request.trace:
+            operation.meter.trace = Trace()
         stale = self._stale(prepared)
         if request.incremental and prepared.is_incremental and not is_transaction(prepared.definition):
             return await incremental.execute(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from starlette.applications import Starlette
@@ -27,9 +27,9 @@ from server.gate import Gate
 from server.identity.configured import authenticator_of
 from server.logs import Exchange, enter, leave, request_id
 from server.negotiation import JSON
-from server.page import ENDPOINT, IDE_DIST, IdeFiles, ide_page
+from server.page import ENDPOINT, IDE_DIST, OUTLINE, IdeFiles, may_outline, pages
 from server.settings import Settings
-from server.view import Head
+from server.view import Answer, Head, Refusal
 from server.watch import Streams
 from server.websocket import INTERNAL_ERROR, SERVICE_RESTART, WebSocketEndpoint, close
 
@@ -46,28 +46,35 @@ def build_app(
     settings: Settings,
     tabs: Sequence[Mapping[str, str]] = (),
     *,
+    outline: Mapping[str, Any] | None = None,
     following: Following | None = None,
     telemetry: Telemetry | None = None,
     ide_dist: Path = IDE_DIST,
 ) -> Application:
-    """Put the application together: the endpoint, GraphiQL with `tabs` as example queries, and the health checks.
+    """Put the application together: the endpoint, the pages for people, and the health checks.
+
+    GraphiQL has `tabs` as example queries; without an `outline` of the model no page shows it.
 
     While it runs it follows the streams as well, and telemetry is told of all that it does. Raises: SettingsError where
     it cannot know who asks as it is told to.
     """
-    page = ide_page(ide_dist, settings, tabs) if settings.graphiql else None
+    has_outline = outline is not None and may_outline(settings)
+    shown = pages(ide_dist, settings, tabs, has_outline=has_outline) if settings.graphiql else {}
     routes: list[BaseRoute] = [
         Route("/", _to_endpoint),
         Route(f"{ENDPOINT}/", _to_endpoint, methods=["GET", "POST"]),
         Route("/healthz", _healthz),
         Route("/readyz", _readyz),
         Route("/streamz", _streamz),
+        *(Route(path, _shows(page)) for path, page in shown.items() if path != ENDPOINT),
     ]
+    if has_outline:
+        routes.append(Route(OUTLINE, _tells(orjson.dumps(outline))))
     if settings.graphiql and ide_dist.is_dir():
         routes.append(Mount(IDE, IdeFiles(directory=ide_dist)))
     streams, authenticator, gate = Streams(), authenticator_of(settings), Gate(settings)
     admission = Admission(settings.max_operations)
-    endpoint = GraphQLEndpoint(api, settings, page, streams, authenticator, gate, admission)
+    endpoint = GraphQLEndpoint(api, settings, shown.get(ENDPOINT), streams, authenticator, gate, admission)
     sockets = WebSocketEndpoint(api, settings, streams, authenticator, gate, admission)
     app = Application(endpoint, sockets, streams, gate, routes, telemetry)
     app.admission = admission
@@ -188,6 +195,32 @@ def _telling(exchange: Exchange, send: Send) -> Send:
 
 
 # The routes
+
+
+def _shows(page: Answer) -> Callable[[HttpRequest], Awaitable[HttpResponse]]:
+    async def show(_: HttpRequest) -> HttpResponse:
+        return _written(page)
+
+    return show
+
+
+def _tells(outline: bytes) -> Callable[[HttpRequest], Awaitable[HttpResponse]]:
+    """Tell the model to whom the API would answer."""
+
+    async def tell(request: HttpRequest) -> HttpResponse:
+        try:
+            await request.app.state.authenticator.identify(_headers(request.scope["headers"]), request.scope)
+        except Refusal as refusal:
+            return _written(refusal.answer())
+        return HttpResponse(outline, headers={"Cache-Control": "no-cache"}, media_type=JSON)
+
+    return tell
+
+
+def _written(answer: Answer) -> HttpResponse:
+    response = HttpResponse(answer.body, answer.status)
+    response.raw_headers = [*answer.headers, (b"content-length", b"%d" % len(answer.body))]
+    return response
 
 
 async def _to_endpoint(_: HttpRequest) -> HttpResponse:

@@ -113,7 +113,13 @@ def _read_queries(folder: Path) -> Tabs:
 
 
 def _greeting(settings: Settings, tabs: Tabs) -> str:
-    lines = ["", f"  GraphQL and GraphiQL: http://{settings.host}:{settings.port}/graphql", ""]
+    url = f"http://{settings.host}:{settings.port}"
+    lines = [
+        "",
+        f"  GraphQL and GraphiQL: {url}/graphql",
+        f"  The graph, seen: {url}/graph, its model: {url}/schema",
+        "",
+    ]
     if tabs:
         lines += [
             "  A query to begin with:",

@@ -74,6 +74,8 @@ class GraphQLEndpoint:
         self._watch = Watch()
         self._max_body_bytes = settings.max_body_bytes
         self._cost = settings.cost
+        # Who may see the pages may see what they ask for.
+        self._traces = settings.graphiql and settings.cost != "never"
         self._compress = settings.compress
         self._max_batch = settings.max_batch
 
@@ -115,7 +117,7 @@ class GraphQLEndpoint:
         body = await _read_body(receive, self._max_body_bytes) if head.method == "POST" else b""
         if view.is_batch(body):
             return await self._compressed(await self._batch(head, body, identity, exchange, scope, receive), head)
-        request = view.read_request(head, body, self._cost, incremental=form.incremental)
+        request = view.read_request(head, body, self._cost, incremental=form.incremental, traces=self._traces)
         if identity is not ANONYMOUS:
             request = request._replace(identity=identity)
         exchange.operation = request.operation_name
@@ -136,7 +138,8 @@ class GraphQLEndpoint:
         answer = view.write_response(response, form.media_type or JSON)
         if head.method == "GET":
             # What the operation cost is told to those alone who ask for it by a header.
-            answer = cached(answer, response, request, head, is_plain=not request.cost or self._cost == "always")
+            is_plain = not request.trace and (not request.cost or self._cost == "always")
+            answer = cached(answer, response, request, head, is_plain=is_plain)
         return await self._compressed(answer, head)
 
     async def _in_turn(self, run: Coroutine[Any, Any, T]) -> T:

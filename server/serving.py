@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from graph.loaders import Graph
 from graph.model import Model
+from graph.outline import outline
 from graph.search.index import searched_types
 from resolvers.examples import example_queries
 from server.api import api_of
@@ -67,7 +68,9 @@ def run(model: Model, transport: Way, opened: Callable[..., Way], settings: Sett
     following = Following(model, transport, partial(opened, service="dynamodbstreams"), settings, telemetry)
     api = api_of(graph, settings, following)
     try:
-        return serve(build_app(api, settings, tabs, following=following, telemetry=telemetry), settings)
+        shown = outline(model)
+        app = build_app(api, settings, tabs, outline=shown, following=following, telemetry=telemetry)
+        return serve(app, settings)
     finally:
         transport.close()
 

@@ -215,7 +215,9 @@ class Settings:
     )
     graphiql: bool = field(
         default=True,
-        metadata=_about("Whether a browser that opens /graphql gets the GraphiQL page.", _flag, in_production=False),
+        metadata=_about(
+            "Whether browsers get pages: GraphiQL at /graphql, and /graph and /schema.", _flag, in_production=False
+        ),
     )
     introspection: bool = field(
         default=True,

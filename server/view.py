@@ -27,6 +27,8 @@ IDEMPOTENCY_HEADER = b"idempotency-key"
 COST_HEADER = b"tablegraph-cost"
 RETRY_SECS = 1
 """When who was refused in an overload may come again."""
+EACH_REQUEST = b"requests"
+"""The header's value that asks for each request by itself, besides the sums that `1` asks for."""
 NO_STORE: Header = (b"cache-control", b"no-store")
 
 
@@ -294,8 +296,10 @@ def _check_content_encoding(content_encoding: str) -> None:
         )
 
 
-def read_request(head: Head, body: bytes, cost: CostPolicy, *, incremental: bool = False) -> Request:
-    """Read the GraphQL request out of an HTTP request whose head was checked.
+def read_request(
+    head: Head, body: bytes, cost: CostPolicy, *, incremental: bool = False, traces: bool = False
+) -> Request:
+    """Read the GraphQL request out of an HTTP request whose head was checked; `traces`: whether it may ask for a trace.
 
     Raises: Refusal when the parameters cannot be read or are of the wrong types.
     """
@@ -306,6 +310,7 @@ def read_request(head: Head, body: bytes, cost: CostPolicy, *, incremental: bool
         idempotency_key=head.text(IDEMPOTENCY_HEADER) or None,
         cost=wants_cost(head.headers, cost),
         incremental=incremental,
+        trace=traces and head.headers.get(COST_HEADER) == EACH_REQUEST,
     )
 
 
@@ -338,7 +343,7 @@ def _of_batch(parameters: Any, *, cost: bool) -> Request | Refusal:
 
 def wants_cost(headers: Mapping[bytes, bytes], policy: CostPolicy) -> bool:
     """Tell whether answers are to carry `extensions.cost`."""
-    return policy == "always" or (policy == "header" and headers.get(COST_HEADER) == b"1")
+    return policy == "always" or (policy == "header" and headers.get(COST_HEADER) in (b"1", EACH_REQUEST))
 
 
 def as_request(
@@ -348,6 +353,7 @@ def as_request(
     mutations_allowed: bool = True,
     idempotency_key: str | None = None,
     incremental: bool = False,
+    trace: bool = False,
 ) -> Request:
     """Make a GraphQL request of the parameters that every transport has.
 
@@ -369,6 +375,7 @@ def as_request(
         cost=cost,
         incremental=incremental,
         document_id=document_id,
+        trace=trace,
     )
 
 

@@ -113,6 +113,13 @@ async def test_a_browser_gets_graphiql_with_its_configuration(dist: Path) -> Non
         "title": "Fleet",
         "tabs": tabs,
         "costHeader": "Tablegraph-Cost",
+        "outline": None,
+        "prices": {
+            "read": 1.25e-7,
+            "write": 6.25e-7,
+            "source": "at list price: us-east-1, standard class",
+            "asOf": "2026-11",
+        },
     }
 
 

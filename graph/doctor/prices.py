@@ -8,7 +8,11 @@ STORAGE_USD = 0.25
 """A GB for a month, in a table of the standard class."""
 READ_USD = 0.125 / 1_000_000
 """A read unit, billed by request."""
+WRITE_USD = 0.625 / 1_000_000
+"""A write unit, billed by request."""
 SOURCE = "at list price: us-east-1, standard class"
+PRICES_AS_OF = "2026-11"
+"""When these were the prices."""
 
 
 def monthly(size_bytes: float) -> float:

@@ -1,17 +1,5 @@
 /*
- * The GraphiQL page of tablegraph.
- *
- * The server answers GET /graphql with dist/index.html, in which it has replaced the one placeholder inside
- * <script type="application/json" id="tablegraph-config"> by a JSON object:
- *
- *   endpoint    where queries are sent, by POST                          default: the page's own path
- *   title       the model's name; shown, and kept apart in localStorage  default: ""
- *   tabs        [{ title, query, variables? }], the example queries;     default: []
- *               `variables` is a string of JSON
- *   costHeader  the header that asks for `extensions.cost`               default: "Tablegraph-Cost"
- *
- * Every "<" in the JSON must be written as \u003c, lest a "</script>" inside a query ends the element.
- * With the placeholder left as it is (`npm run dev`) the defaults hold.
+ * /graphql: GraphiQL, and beside it an explorer, the requests of the last run, and the model's access patterns.
  *
  * /graphql?query=…&variables=…&operationName=… opens that query in a tab of its own.
  */
@@ -21,27 +9,20 @@ import './page.css';
 
 import { createGraphiQLFetcher, createLocalStorage } from '@graphiql/toolkit';
 import { pick, ToolbarButton, useGraphiQL, useGraphiQLActions } from '@graphiql/react';
-import { GraphiQL } from 'graphiql';
+import { GraphiQL, HISTORY_PLUGIN } from 'graphiql';
 import { getOperationAST } from 'graphql';
 import { createClient as createEventsClient } from 'graphql-sse';
 import { useEffect, useState } from 'react';
 import { createRoot } from 'react-dom/client';
+import { config } from './config';
+import { Links } from './links';
+import { explorerPlugin } from './plugins/explorer';
+import { patternsPlugin } from './plugins/patterns';
+import { noteCost, requestsPlugin } from './plugins/requests';
 
-const config = readConfig();
 const link = readLink();
 const storage = createLocalStorage({ namespace: `tablegraph:${config.title}` });
 const examples = config.tabs.map(nameOperation);
-
-function readConfig() {
-  const text = document.getElementById('tablegraph-config').textContent;
-  return {
-    endpoint: location.pathname,
-    title: '',
-    tabs: [],
-    costHeader: 'Tablegraph-Cost',
-    ...(text.startsWith('__') ? {} : JSON.parse(text)),
-  };
-}
 
 // A link counts when it is followed, not when its page is reloaded: by then its query is a tab, perhaps an edited one.
 function readLink() {
@@ -72,6 +53,8 @@ function chooseFirstTab() {
   return tabs.length ? tabs : undefined;
 }
 
+const plugins = [HISTORY_PLUGIN, explorerPlugin, requestsPlugin, ...(config.outline ? [patternsPlugin] : [])];
+
 let askForCost = storage.getItem('cost') !== 'off';
 
 const post = createGraphiQLFetcher({ url: config.endpoint, enableIncrementalDelivery: false });
@@ -79,9 +62,10 @@ const post = createGraphiQLFetcher({ url: config.endpoint, enableIncrementalDeli
 // Changing `fetcher` makes GraphiQL read the schema again, hence one function for both positions of the toggle.
 function fetcher(params, options) {
   const asksForCost = askForCost && params.operationName !== 'IntrospectionQuery';
-  const headers = { ...(asksForCost && { [config.costHeader]: '1' }), ...options?.headers };
+  const headers = { ...(asksForCost && { [config.costHeader]: 'requests' }), ...options?.headers };
   if (goesOn(params, options)) return createEventsClient({ url: config.endpoint, headers }).iterate(params);
-  return post(params, { ...options, headers });
+  const answer = post(params, { ...options, headers });
+  return params.operationName === 'IntrospectionQuery' ? answer : answer.then(noteCost);
 }
 
 /** Tell whether more than one answer will come. By events, for they pass wherever queries do, WebSockets often not. */
@@ -137,12 +121,15 @@ createRoot(document.getElementById('graphiql')).render(
   <GraphiQL
     fetcher={fetcher}
     storage={storage}
+    plugins={plugins}
     defaultTabs={chooseFirstTab()}
     defaultEditorToolsVisibility={examples.some(({ variables }) => variables) || undefined}
     inputValueDeprecation
     schemaDescription
   >
-    <GraphiQL.Logo>{config.title || 'tablegraph'}</GraphiQL.Logo>
+    <GraphiQL.Logo>
+      <Links />
+    </GraphiQL.Logo>
     <GraphiQL.Toolbar>
       {({ prettify, merge, copy }) => (
         <>

@@ -1,39 +1,9 @@
 /*
- * The page as a person meets it: Debian's Chromium against a running server.
- *
- *   TABLEGRAPH_URL   where the server is, e.g. http://127.0.0.1:8000
- *   CHROMIUM         another browser than /usr/bin/chromium
- *   SCREENSHOT       where to write a picture of the page after the first query
+ * GraphiQL as a person meets it.
  */
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
-import { after, before, test } from 'node:test';
-import { chromium } from 'playwright-core';
-
-const { TABLEGRAPH_URL, CHROMIUM = '/usr/bin/chromium', SCREENSHOT } = process.env;
-
-if (!TABLEGRAPH_URL) stop('Set TABLEGRAPH_URL to the address of a running tablegraph, e.g. http://127.0.0.1:8000');
-if (!existsSync(CHROMIUM)) stop(`No browser at ${CHROMIUM}: apt-get install chromium, or set CHROMIUM to another one`);
-
-const origin = new URL(TABLEGRAPH_URL).origin;
-let browser;
-
-before(async () => {
-  browser = await chromium.launch({
-    executablePath: CHROMIUM,
-    args: [
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-quic',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-      '--no-first-run',
-    ],
-  });
-});
-
-after(() => browser?.close());
+import { test } from 'node:test';
+import { ask, origin, picture, readConfig, visit as visitAny } from './browser.mjs';
 
 test('the first example opens and runs', () =>
   visit('/graphql', async (page) => {
@@ -51,7 +21,6 @@ test('the first example opens and runs', () =>
 
     assert.ok(body.data && !body.errors, JSON.stringify(body));
     await page.locator('.result-window').getByText('"data"').waitFor();
-    if (SCREENSHOT) await page.screenshot({ path: SCREENSHOT });
   }));
 
 test('the docs list the Query type and the editor completes its fields', () =>
@@ -107,7 +76,7 @@ test('the cost header goes with queries, is remembered, and never goes with the 
     const run = () => answer(page, () => page.getByRole('button', { name: /^Execute query/ }).click());
     const toggle = page.locator('.cost-toggle');
 
-    assert.equal((await run()).request.headers()[header], '1');
+    assert.equal((await run()).request.headers()[header], 'requests');
     await toggle.click();
     assert.equal(await toggle.getAttribute('aria-pressed'), 'false');
     assert.equal((await run()).request.headers()[header], undefined);
@@ -116,10 +85,79 @@ test('the cost header goes with queries, is remembered, and never goes with the 
     assert.equal(introspection.headers()[header], undefined);
     assert.equal(await toggle.getAttribute('aria-pressed'), 'false');
     await toggle.click();
-    assert.equal((await run()).request.headers()[header], '1');
+    assert.equal((await run()).request.headers()[header], 'requests');
     const again = page.waitForRequest(isIntrospection);
     await page.getByRole('button', { name: /^Re-fetch GraphQL schema/ }).click();
     assert.equal((await again).headers()[header], undefined);
+  }));
+
+for (const colorScheme of ['light', 'dark']) {
+  test(`the requests of a run are drawn, with what they cost: ${colorScheme}`, () =>
+    visit(
+      '/graphql',
+      async (page) => {
+        await page.getByRole('button', { name: 'Show DynamoDB Requests' }).click();
+        const panel = page.getByRole('region', { name: 'DynamoDB requests' });
+        await panel.getByText('Run a query').waitFor();
+        const { body } = await answer(page, () => page.getByRole('button', { name: /^Execute query/ }).click());
+
+        const { trace, ...sums } = body.extensions.cost;
+        await panel.getByText(`${sums.requests.total} requests in`).waitFor();
+        assert.equal(trace.length, sums.requests.total);
+        assert.equal(await panel.getByRole('listitem').count(), trace.length);
+        assert.equal(
+          sums.capacityUnits,
+          trace.reduce((total, { units }) => total + units, 0),
+        );
+        await panel.getByRole('row', { name: `Read units ${sums.capacityUnits} at $0.125 a million` }).waitFor();
+        await panel.getByText('on demand, at list price: us-east-1').waitFor();
+        // The result shows the sums alone: the panel has the rest.
+        await page.locator('.result-window').getByText('"data"').waitFor();
+        assert.ok(!(await page.locator('.result-window').innerText()).includes('"trace"'));
+        await picture(page, `graphiql-requests-${colorScheme}`);
+      },
+      { colorScheme },
+    ));
+}
+
+test('the access patterns are a table', () =>
+  visit('/graphql', async (page) => {
+    await page.getByRole('button', { name: 'Show Access Patterns' }).click();
+    const panel = page.getByRole('region', { name: 'Access patterns' });
+    await panel.getByRole('row', { name: 'Box.pallet 1 Query reverse-lookup-index' }).waitFor();
+    await panel.getByLabel('Filter the access patterns').fill('scan');
+    await panel.getByText('none: filtered by the shape of the key').waitFor();
+    assert.equal(await panel.getByRole('row').count(), 3);
+    await picture(page, 'graphiql-patterns-light');
+  }));
+
+test('the explorer builds a query by the keyboard alone, and leaves all else as it is', () =>
+  visit(`/graphql?${new URLSearchParams({ query: '# Mine.\n{ box(number: "A03828") { number } }' })}`, async (page) => {
+    await page.getByRole('button', { name: 'Show Explorer' }).focus();
+    await page.keyboard.press('Enter');
+    const panel = page.getByRole('region', { name: 'Explorer' });
+    await panel.getByRole('checkbox', { name: 'weightInKg Float' }).focus();
+    await page.keyboard.press('Space');
+    await panel.getByRole('checkbox', { name: 'pallet Pallet', exact: true }).last().focus();
+    await page.keyboard.press('Space');
+    const { request, body } = await answer(page, () => run(page));
+
+    assert.deepEqual(Object.keys(body.data.box), ['number', 'weightInKg', 'pallet']);
+    assert.ok(body.data.box.pallet.id);
+    assert.ok(request.postDataJSON().query.startsWith('# Mine.'));
+    await panel.getByRole('checkbox', { name: 'container Container', exact: true }).last().click();
+    await page.locator('.graphiql-query-editor').getByText('container').waitFor();
+    await picture(page, 'graphiql-explorer-light');
+  }));
+
+test('the pages lead to each other', () =>
+  visit('/graphql', async (page) => {
+    const links = page.getByRole('navigation', { name: 'Pages' });
+    assert.deepEqual(await links.getByRole('link').allInnerTexts(), ['GraphiQL', 'Graph', 'Schema']);
+    await links.getByRole('link', { name: 'Graph', exact: true }).click();
+    await page.getByRole('application').waitFor();
+    await links.getByRole('link', { name: 'Schema' }).click();
+    await page.getByRole('button', { name: 'Container', exact: true }).first().waitFor();
   }));
 
 const FOLLOWED = 'subscription { containerChanged { node { number operator } } }';
@@ -156,7 +194,11 @@ test('the EventSource that browsers have follows a subscription', (t) =>
 
 test('the colours follow the system', () =>
   visit('/graphql', async (page) => {
-    for (const [colorScheme, theme] of [['dark', 'vs-dark'], ['light', 'vs'], ['dark', 'vs-dark']]) {
+    for (const [colorScheme, theme] of [
+      ['dark', 'vs-dark'],
+      ['light', 'vs'],
+      ['dark', 'vs-dark'],
+    ]) {
       await page.emulateMedia({ colorScheme });
 
       await page.locator(`.graphiql-query-editor .monaco-editor.${theme}`).waitFor();
@@ -167,27 +209,7 @@ test('the colours follow the system', () =>
     }
   }));
 
-/** Open a page in a fresh profile, check it, and hold it to the rules that every page keeps. */
-async function visit(path, check) {
-  const context = await browser.newContext();
-  const errors = [];
-  const strangers = [];
-  context.on('console', (message) => message.type() === 'error' && errors.push(message.text()));
-  context.on('weberror', (webError) => errors.push(String(webError.error())));
-  context.on('request', (request) => {
-    const { protocol, origin: host } = new URL(request.url());
-    if (!['data:', 'blob:'].includes(protocol) && host !== origin) strangers.push(request.url());
-  });
-  try {
-    const page = await context.newPage();
-    await load(page, () => page.goto(origin + path));
-    await check(page);
-    assert.deepEqual(errors, [], 'The console shows errors');
-    assert.deepEqual(strangers, [], 'The page asks other hosts');
-  } finally {
-    await context.close();
-  }
-}
+const visit = (path, check, options) => visitAny(path, check, { go: load, ...options });
 
 /** Go somewhere and wait until the page can be used; return the request that asked for the schema. */
 async function load(page, go) {
@@ -196,6 +218,10 @@ async function load(page, go) {
   const response = await introspected;
   await page.locator('.graphiql-query-editor .view-line').first().waitFor();
   return response.request();
+}
+
+function run(page) {
+  return page.getByRole('button', { name: /^Execute query/ }).click();
 }
 
 /** Do something that sends a query; return the request and the body of its answer. */
@@ -214,10 +240,6 @@ function isIntrospection(request) {
   return request.method() === 'POST' && request.postDataJSON().operationName === 'IntrospectionQuery';
 }
 
-async function readConfig(page) {
-  return JSON.parse(await page.locator('#tablegraph-config').textContent());
-}
-
 async function readQueryType(endpoint) {
   return (await ask('{ __schema { queryType { name fields { name } } } }', endpoint)).__schema.queryType;
 }
@@ -231,23 +253,6 @@ function writeContainer(operator) {
   return ask(`mutation { upsertContainer(input: ${input}) { container { number } } }`);
 }
 
-/** Run an operation past the page; give its data. */
-async function ask(query, endpoint = new URL('/graphql', origin)) {
-  const response = await fetch(endpoint, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', Accept: 'application/graphql-response+json' },
-    body: JSON.stringify({ query }),
-  });
-  const { data, errors } = await response.json();
-  assert.ok(data && !errors, JSON.stringify(errors));
-  return data;
-}
-
 function fromFirstBrace(query) {
   return query.slice(query.indexOf('{')).replace(/\s/g, '');
-}
-
-function stop(reason) {
-  console.error(reason);
-  process.exit(1);
 }
