@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from operator import gt
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +24,7 @@ from tests.conftest import BANANAS, Serve, way_to
 from tests.counting import running
 from tests.faults import NONE, Caller, FaultProxy, refusal, tables_of
 from tests.faults import Request as Sent
+from tests.test_overload import until
 
 CONTAINER = '{ container(number: "000001") { operator } }'
 OPERATOR = {"data": {"container": {"operator": "TheBoatingCompany"}}}
@@ -37,7 +39,7 @@ async def test_a_server_begins_without_the_engine_and_needs_no_other_beginning(
 ) -> None:
     async with FaultProxy(engine, NONE) as proxy:
         await proxy.refuse()
-        options = ("--table", banana_table, "--transport", transport, "--operation-timeout-secs", "2")
+        options = ("--table", banana_table, "--transport", transport, "--operation-timeout-secs", "1")
         async with served(BANANAS, proxy.url, *options) as pool, asyncio.timeout(PATIENCE_SECS):
             url = f"http://127.0.0.1:{pool._address.port}"
             async with httpx.AsyncClient(base_url=url, timeout=20) as http:
@@ -55,7 +57,7 @@ async def test_a_server_begins_without_the_engine_and_needs_no_other_beginning(
 
                     await proxy.listen()
                     # Whoever asks only this is told in the end: nobody sends a query to who is not ready.
-                    while (await http.get("/readyz")).status_code != 200:
+                    while (await http.get("/readyz")).status_code != 200:  # noqa: ASYNC110  # it is asked
                         await asyncio.sleep(0.05)
                     assert await answer_of(pool, BODY) == OPERATOR
                     await proxy.refuse()
@@ -205,6 +207,8 @@ async def guarded(engine: str, banana_table: str) -> AsyncIterator[Guarded]:
 async def test_no_read_fails_while_keys_are_replaced(
     guarded: Guarded, banana_table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # So soon after keys were looked for they are not looked for again.
+    monkeypatch.setattr("graph.wire.credentials.CHECK_SECS", 0.05)
     file = tmp_path / "credentials"
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
@@ -232,9 +236,9 @@ async def test_no_read_fails_while_keys_are_replaced(
     async def replace_again_and_again() -> None:
         nonlocal is_over
         for number in range(1, 5):
-            before = list(answered)
-            while any(count < had + 3 for count, had in zip(answered, before, strict=True)):
-                await asyncio.sleep(0.005)
+            before = [count + 2 for count in answered]
+            await until(lambda before=before: all(map(gt, answered, before)))  # type: ignore[misc]
+            await asyncio.sleep(0.1)
             replace_keys(f"key{number}")
         is_over = True
 

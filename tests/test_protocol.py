@@ -11,6 +11,7 @@ from server.admission import LEAST_WAITING
 from server.protocol import is_whole
 from tests.abuse.wire import Target, connected, http, read_answer, summary
 from tests.counting import CountingApi, running
+from tests.test_overload import until
 
 POST = b"POST /graphql HTTP/1.1\r\n"
 REFUSED = "503 OVERLOADED operations"
@@ -143,8 +144,7 @@ async def test_what_follows_a_refused_request_is_read_as_ever(monkeypatch: pytes
         async with asyncio.TaskGroup() as group:
             for number in range(1 + LEAST_WAITING):
                 group.create_task(_ask(target, http('{"query":"{ slow }"}')))
-                while admission.running + admission.waiting < number + 1:
-                    await asyncio.sleep(0)
+                await until(lambda: admission.running + admission.waiting == 1 + number)  # noqa: B023
             async with connected(target) as (reader, writer):
                 for sent, expected in (
                     ([hello], [REFUSED]),
