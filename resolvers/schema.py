@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from contextlib import suppress
 from functools import partial
 from typing import Any, Literal
 
@@ -24,11 +25,11 @@ from strawberry.printer import print_schema
 from strawberry.schema.config import StrawberryConfig
 
 from graph.client import Meter
-from graph.errors import Unavailable
+from graph.errors import AccessRefused
 from graph.loaders import Graph, Operation
 from graph.model import Model
 from graph.observation import observer
-from graph.requests import DescribeTable
+from graph.requests import DescribeTable, Scan
 from graph.streams.hub import Hub
 from graph.streams.readset import ReadSet
 from graph.trace import Trace
@@ -158,14 +159,17 @@ class Api:
         return [_placed(error) for error in self.documents.faults(query)]
 
     async def ready(self) -> None:
-        """Check that every table answers, and was not found not to of late. Raises StoreError."""
+        """Check that every table answers, and gives items where it did not of late. Raises StoreError."""
         deadline = asyncio.get_running_loop().time() + READY_SECS
         for table in self.model.tables.values():
             # Which of a time series' tables there are, only the queries will tell.
             if table.period is None:
                 await self._graph.send(DescribeTable(table.name), Meter(deadline=deadline, timeout_secs=READY_SECS))
-        if down := self._graph.tables_down:
-            raise Unavailable(f"DynamoDB has not answered of late for {', '.join(down)}")
+        for name in self._graph.tables_down:
+            # Who is not ready is sent nothing that would show that the table answers again: this does.
+            with suppress(AccessRefused):
+                first = Scan(name, 0, 1, limit=1)
+                await self._graph.send(first, Meter(deadline=deadline, timeout_secs=READY_SECS))
 
     async def execute(self, request: Request, reads: ReadSet | None = None) -> Response:
         """Execute one operation with fresh loaders; whatever goes wrong is in the response.

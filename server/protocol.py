@@ -16,9 +16,15 @@ from server.arrival import HttpProtocol
 from server.page import ENDPOINT
 from server.view import overloaded
 
-_IS_OURS = re.compile(rb"(?:POST|GET) " + re.escape(ENDPOINT.encode()) + rb"[ ?]").match
-_LENGTHS = re.compile(rb"\r\ncontent-length: *(\d{1,9})(?=\r\n)", re.IGNORECASE).findall
-_CODING = re.compile(rb"\r\ntransfer-encoding", re.IGNORECASE).search
+# Other headers: of a length there is one or none, a coding has its own, and who asks to close is to be closed.
+_OTHERS = (
+    rb"(?:(?!content-length:|transfer-encoding:|connection:(?![ \t]*keep-alive[ \t]*\r))"
+    rb"[!#$%&'*+.^_`|~0-9A-Za-z-]++:[^\0-\x08\x0a-\x1f\x7f]*+\r\n)*+"
+)
+_REQUEST = re.compile(
+    rb"(POST|GET) %b(?:\?[!-~]*+)? HTTP/1\.1\r\n(?i:%b(?:content-length:[ \t]*(\d{1,9})[ \t]*\r\n%b)?)\r\n"
+    % (re.escape(ENDPOINT.encode()), _OTHERS, _OTHERS)
+).match
 
 
 class Protocol(HttpProtocol):
@@ -48,15 +54,15 @@ class Protocol(HttpProtocol):
 
 
 def is_whole(data: bytes) -> bool:
-    """Say whether these are one whole request to the endpoint, and nothing else."""
-    end = data.find(b"\r\n\r\n")
-    if end < 0 or not _IS_OURS(data):
+    """Say whether these are one whole request to the endpoint, and nothing else, to whoever reads them.
+
+    Where that is not plain, the parser decides. Source: RFC 9112, 2.2 to 6.3.
+    """
+    head = _REQUEST(data)
+    if head is None:
         return False
-    lengths = _LENGTHS(data, 0, end + 2)
-    # Where it is not plain how long it is, the parser decides: of lines that end otherwise somebody else may read more.
-    has_plain_lines = data.count(b"\n", 0, end + 2) == data.count(b"\r\n", 0, end + 2)
-    is_plain = len(lengths) == data.startswith(b"POST") and not _CODING(data, 0, end) and has_plain_lines
-    return is_plain and len(data) == end + 4 + sum(map(int, lengths))
+    method, length = head.groups()
+    return (method == b"POST") == (length is not None) and len(data) == head.end() + int(length or 0)
 
 
 def _refusal(most: int) -> bytes:

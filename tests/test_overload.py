@@ -10,7 +10,6 @@ import httpx
 import pytest
 
 from server.admission import BEGINNING, LATE_SECS, LEAST, LEAST_WAITING, MOST_SECS, Admission
-from server.protocol import is_whole
 from server.view import Refusal
 from tests.clock import run, turns
 from tests.counting import CountingApi, Running, running
@@ -137,27 +136,6 @@ def test_at_the_door_those_count_who_were_not_handed_on_yet() -> None:
         assert not admission.is_crowded
 
     run(main())
-
-
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        (b"POST /graphql HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", True),
-        (b"POST /graphql?a=b HTTP/1.1\r\nHost: x\r\ncontent-length:2\r\n\r\n{}", True),
-        (b"GET /graphql?query=x HTTP/1.1\r\nHost: x\r\n\r\n", True),
-        (b"POST /graphql HTTP/1.1\r\nContent-Length: 3\r\n\r\n{}", False),
-        (b"POST /graphql HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}GET", False),
-        (b"POST /graphql HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", False),
-        (b"POST /graphql HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n{}", False),
-        (b"POST /graphql HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}", False),
-        (b"POST /graphql HTTP/1.1\r\nContent-Le", False),
-        (b"GET /graphql-ide/a.js HTTP/1.1\r\nHost: x\r\n\r\n", False),
-        (b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n", False),
-        (b"\r\ncontent-length: 2\r\n\r\n{}", False),
-    ],
-)
-def test_what_is_one_whole_request(data: bytes, expected: bool) -> None:
-    assert is_whole(data) is expected
 
 
 # --- the server ---------------------------------------------------------------------------------------------------
