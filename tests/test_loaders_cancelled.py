@@ -327,7 +327,7 @@ def test_operation_has_its_own_deadline_and_meter() -> None:
         graph = Graph(MODEL, Store())
 
         assert graph.operation().meter == Meter()
-        assert graph.operation(timeout_secs=2.5, report_capacity=True).meter == Meter(True, 7.5)
+        assert graph.operation(timeout_secs=2.5, report_capacity=True).meter == Meter(True, 7.5, timeout_secs=2.5)
 
     run(main())
 
