@@ -93,7 +93,7 @@ class SubscriptionBuilder:
             f"{item.name}Change",
             [
                 self._kind_field(),
-                # Not `id`: normalised caches take whatever has one for the node itself, and would write the change over it.
+                # Not `id`: Relay asks for every `id` there is, and would write the change over the node that has it.
                 value_field("nodeId", annotation(strawberry.ID), _node_id, "Its global id, also when it is gone."),
                 value_field(
                     "node", node, lambda told: told.event.after, f"The {item.name} as it is now; null if it is gone."

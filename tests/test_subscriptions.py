@@ -601,7 +601,9 @@ async def test_events_are_the_changes_of_what_passes_the_filter(shared: Followed
     run = next(_runs)
     followed = await follow_again(shared)
     followed.hub.begin(shared.hub.places)
-    every = await followed.open("subscription { containerChanged { kind nodeId node { operator } before { operator } } }")
+    every = await followed.open(
+        "subscription { containerChanged { kind nodeId node { operator } before { operator } } }"
+    )
     some = await followed.open('subscription { containerChanged(where: {operator: {eq: "A"}}) { kind nodeId } }')
     one = await followed.open(
         "subscription($id: ID) { containerChanged(id: $id) { kind nodeId } }",

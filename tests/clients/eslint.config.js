@@ -7,8 +7,12 @@ export default [
     plugins: { '@graphql-eslint': graphql },
     rules: {
       '@graphql-eslint/relay-connection-types': 'error',
-      // Lists of nodes there are beside the edges: `nodes`.
-      '@graphql-eslint/relay-edge-types': ['error', { withEdgeSuffix: true, listTypeCanWrapOnlyEdgeType: false }],
+      // Lists of nodes there are beside the edges: `nodes`. An edge's own item may be listed, and has no id: it is named
+      // by its two ends.
+      '@graphql-eslint/relay-edge-types': [
+        'error',
+        { withEdgeSuffix: true, listTypeCanWrapOnlyEdgeType: false, shouldImplementNode: false },
+      ],
       '@graphql-eslint/relay-page-info': 'error',
       // A scan, and a search by relevance, go forward alone.
       '@graphql-eslint/relay-arguments': ['error', { includeBoth: false }],
