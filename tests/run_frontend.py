@@ -21,7 +21,17 @@ def demo(*options: str) -> Iterator[str]:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     tablegraph = Path(sys.executable).with_name("tablegraph")
-    command = [str(tablegraph), "demo", "--schema", "schema.graphql", "--port", str(port), "--graphiql", "false", *options]
+    command = [
+        str(tablegraph),
+        "demo",
+        "--schema",
+        "schema.graphql",
+        "--port",
+        str(port),
+        "--graphiql",
+        "false",
+        *options,
+    ]
     with subprocess.Popen(command, cwd=ROOT) as server:
         try:
             wait_until_ready(url, server)

@@ -14,7 +14,7 @@ import { createServer, preview } from 'vite';
 
 const { TABLEGRAPH_URL, TRUSTING_URL, CHROMIUM = '/usr/bin/chromium', SCREENSHOTS } = process.env;
 const ROOT = join(import.meta.dirname, '..');
-const PICTURE = { width: 1360, height: 590 };
+const PICTURE = { width: 1440, height: 590 };
 let browser;
 
 before(async () => {

@@ -126,9 +126,7 @@ function Box({ box: { id, number, weightInKg, isDangerous }, packedBy }: { box: 
   return (
     <li className={isDangerous ? 'box dangerous' : 'box'}>
       <b>{number}</b>
-      <span>
-        {weightInKg?.toFixed(1) ?? '?'} kg, {packedBy}
-      </span>
+      <span title={`Packed by ${packedBy}`}>{weightInKg?.toFixed(1) ?? '?'} kg</span>
       <label>
         <input
           type="checkbox"

@@ -69,9 +69,7 @@ function Box({ box, packedBy }: { box: Boxes_box$key; packedBy: string }) {
   return (
     <li className={isDangerous ? 'box dangerous' : 'box'}>
       <b>{number}</b>
-      <span>
-        {weightInKg?.toFixed(1) ?? '?'} kg, {packedBy}
-      </span>
+      <span title={`Packed by ${packedBy}`}>{weightInKg?.toFixed(1) ?? '?'} kg</span>
       <label>
         <input type="checkbox" checked={isDangerous ?? false} onChange={(event) => mark(event.target.checked)} />
         dangerous
