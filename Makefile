@@ -11,6 +11,7 @@ ENGINE := server/engine/node_modules/.installed
 IDE := server/ide/dist/index.html
 PEERS := benchmarks/peers/node_modules/.installed
 CLIENTS := tests/clients/node_modules/.installed
+FRONTEND := examples/frontend/node_modules/.installed
 COMPILE := .venv/uv/bin/uv pip compile -q pyproject.toml --universal --generate-hashes --no-emit-index-url --no-header
 
 need_python = test -n "$(PYTHON)" || { echo "tablegraph needs Python 3.11 or newer: install it, or say make PYTHON=/path/to/python3" >&2; exit 1; }
@@ -18,10 +19,10 @@ need_node = command -v npm >/dev/null && test "$$(node -p 'process.versions.node
     { echo "tablegraph needs Node.js 20 or newer, with npm, on PATH: install it, then run make again" >&2; exit 1; }
 need_chromium = command -v "$${CHROMIUM:-chromium}" >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -q && \
     apt-get install -yq --no-install-recommends chromium; } || \
-    { echo "make test-ui needs chromium on PATH: install it (Debian: apt-get install chromium)" >&2; exit 1; }
+    { echo "the tests in a browser need chromium on PATH: install it (Debian: apt-get install chromium)" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-ui storm chaos delivery differential check schema golden bench bench-load lambda lock clean
+.PHONY: help install run test test-ui test-frontend storm chaos delivery differential check schema golden bench bench-load lambda lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +69,13 @@ differential: install ## compare plans with the reference on 20,000 random queri
 test-ui: install $(IDE) ## test the pages in a browser; UI=--update-screenshots writes README's pictures anew
 	@$(need_chromium)
 	.venv/bin/python -m tests.run_ui $(UI)
+$(FRONTEND): examples/frontend/package.json examples/frontend/package-lock.json $(wildcard examples/frontend/*/package.json)
+	@$(need_node)
+	cd examples/frontend && npm ci --no-audit --no-fund
+	@touch $@
+test-frontend: install $(FRONTEND) ## build the example frontends and test them in a browser; SCREENSHOTS=1 makes their pictures anew
+	@$(need_chromium)
+	SCREENSHOTS=$(SCREENSHOTS) .venv/bin/python -m tests.run_frontend
 # Cheapest first; CI runs the same.
 check: install ## look at format, lint, types, the direction of imports and the golden files
 	.venv/bin/ruff format --check
@@ -79,7 +87,7 @@ schema: install ## print the public schema that schema.graphql gives
 	@.venv/bin/tablegraph schema --schema schema.graphql
 # Reviewed as code afterwards.
 golden: install ## rewrite the golden files
-	.venv/bin/pytest -q tests/test_golden.py tests/test_golden_events.py tests/test_readme.py tests/test_seed_rows.py tests/test_abuse.py --update-golden
+	.venv/bin/pytest -q tests/test_golden.py tests/test_golden_events.py tests/test_readme.py tests/test_seed_rows.py tests/test_abuse.py tests/test_frontend_tools.py --update-golden
 # Servers to compare with; nothing else needs them.
 $(PEERS): benchmarks/peers/package.json benchmarks/peers/package-lock.json
 	@$(need_node)
@@ -106,4 +114,4 @@ lock: ## write requirements.lock, and requirements-run.lock without our tools, f
 	$(COMPILE) --all-extras -c requirements.lock -o requirements-run.lock
 # The demo's data in .data stays.
 clean: ## remove what make made
-	rm -rf .venv build benchmarks/peers/node_modules tests/clients/node_modules server/engine/node_modules server/ide/node_modules server/ide/dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv build benchmarks/peers/node_modules tests/clients/node_modules examples/frontend/node_modules server/engine/node_modules server/ide/node_modules server/ide/dist .mypy_cache .pytest_cache .ruff_cache

@@ -93,7 +93,8 @@ class SubscriptionBuilder:
             f"{item.name}Change",
             [
                 self._kind_field(),
-                value_field("id", annotation(strawberry.ID), _node_id, "The global id, also of one that is gone."),
+                # Not `id`: Relay asks for every `id` there is, and would write the change over the node that has it.
+                value_field("nodeId", annotation(strawberry.ID), _node_id, "Its global id, also when it is gone."),
                 value_field(
                     "node", node, lambda told: told.event.after, f"The {item.name} as it is now; null if it is gone."
                 ),
@@ -176,7 +177,7 @@ class SubscriptionBuilder:
 
         description = "The global id of the edge's node; null where that is gone, and its name does not tell it."
         type_ = annotation(strawberry.ID, NULLABLE)
-        return resolver_field("id", type_, resolve, self._model.possible, description=description)
+        return resolver_field("nodeId", type_, resolve, self._model.possible, description=description)
 
 
 def followable(model: Model) -> Iterator[Relationship]:

@@ -55,7 +55,7 @@ async def test_nodes_of_other_tenants_are_not_told(works: Followed) -> None:
 
 
 async def test_what_leaves_the_sight_of_somebody_is_gone_and_what_enters_it_comes(works: Followed) -> None:
-    query = "subscription { diaryChanged { kind id node { by text } before { text } } }"
+    query = "subscription { diaryChanged { kind nodeId node { by text } before { text } } }"
     of_ada, of_ann = [await begin(works, who, query) for who in (ADA, ANN)]
 
     # Nobody may give a diary away: the rules of the model say so. What an operator does goes past them.
@@ -66,10 +66,10 @@ async def test_what_leaves_the_sight_of_somebody_is_gone_and_what_enters_it_come
 
     id_ = global_id("Diary", "DIARY#ada-1", "v0_diary")
     assert await works.told(of_ada, of_ann) == [
-        [{"kind": "REMOVED", "id": id_, "node": None, "before": {"text": "alpha-dear"}}],
+        [{"kind": "REMOVED", "nodeId": id_, "node": None, "before": {"text": "alpha-dear"}}],
         [
-            {"kind": "CREATED", "id": id_, "node": {"by": "ann", "text": "alpha-dear"}, "before": None},
-            {"kind": "CHANGED", "id": id_, "node": {"by": "ann", "text": "hers"}, "before": {"text": "alpha-dear"}},
+            {"kind": "CREATED", "nodeId": id_, "node": {"by": "ann", "text": "alpha-dear"}, "before": None},
+            {"kind": "CHANGED", "nodeId": id_, "node": {"by": "ann", "text": "hers"}, "before": {"text": "alpha-dear"}},
         ],
     ]
 

@@ -251,11 +251,11 @@ async def test_subscription_is_told_what_is_written_from_its_beginning_on(engine
 
         after = {"after": told["cursor"]}
         again = await api.open(
-            Request("subscription($after: String) { shipChanged(after: $after) { kind id } }", after)
+            Request("subscription($after: String) { shipChanged(after: $after) { kind nodeId } }", after)
         )
         assert not isinstance(again, Response), again.body
         await put(fleet.graph, ship("c"))
-        ids = [(await anext(aiter(again)))["data"]["shipChanged"]["id"] for _ in range(2)]
+        ids = [(await anext(aiter(again)))["data"]["shipChanged"]["nodeId"] for _ in range(2)]
 
     assert told["kind"] == "CREATED"
     assert ids == [global_id("Ship", "SHIP#b"), global_id("Ship", "SHIP#c")]

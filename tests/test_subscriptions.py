@@ -47,7 +47,7 @@ def kinds(told: list[Any]) -> list[Any]:
 
 async def test_node_is_told_when_it_comes_changes_and_goes(bananas: Followed) -> None:
     events = await bananas.open(
-        "subscription { containerChanged { kind id node { id operator } before { operator } } }"
+        "subscription { containerChanged { kind nodeId node { id operator } before { operator } } }"
     )
 
     await bananas.write('mutation { createContainer(input: {number: "C1", operator: "A"}) { container { id } } }')
@@ -57,9 +57,9 @@ async def test_node_is_told_when_it_comes_changes_and_goes(bananas: Followed) ->
     id_ = global_id("Container", "CONTAINER_C1")
     assert await bananas.told(events) == [
         [
-            {"kind": "CREATED", "id": id_, "node": {"id": id_, "operator": "A"}, "before": None},
-            {"kind": "CHANGED", "id": id_, "node": {"id": id_, "operator": "B"}, "before": {"operator": "A"}},
-            {"kind": "REMOVED", "id": id_, "node": None, "before": {"operator": "B"}},
+            {"kind": "CREATED", "nodeId": id_, "node": {"id": id_, "operator": "A"}, "before": None},
+            {"kind": "CHANGED", "nodeId": id_, "node": {"id": id_, "operator": "B"}, "before": {"operator": "A"}},
+            {"kind": "REMOVED", "nodeId": id_, "node": None, "before": {"operator": "B"}},
         ]
     ]
 
@@ -111,7 +111,7 @@ async def test_write_that_changes_no_field_is_not_told(bananas: Followed) -> Non
 
 
 async def test_node_whose_key_changes_goes_and_comes(b2b: Followed) -> None:
-    events = await b2b.open("subscription { customerChanged { kind id node { firstName } before { firstName } } }")
+    events = await b2b.open("subscription { customerChanged { kind nodeId node { firstName } before { firstName } } }")
 
     await b2b.write('mutation { updateCustomer(key: {number: "001"}, set: {firstName: "Zoe"}) { customer { id } } }')
 
@@ -121,14 +121,14 @@ async def test_node_whose_key_changes_goes_and_comes(b2b: Followed) -> None:
         "CREATED": "Zoe",
         "REMOVED": "Joey",
     }
-    assert len({one["id"] for one in told}) == 2
+    assert len({one["nodeId"] for one in told}) == 2
 
 
 async def test_expired_node_is_gone_and_its_deletion_is_told(serve: Serve, engine: str) -> None:
     sdl = """extend schema @table(name: "sessions", partitionKey: "pk", sortKey: "sk")
       type Session @node(key: "SESSION_{number}") { number: ID!  name: String  gone: Int @ttl }"""
     followed = await follow(await serve(sdl), engine)
-    events = await followed.open("subscription { sessionChanged { kind id node { name } before { name } } }")
+    events = await followed.open("subscription { sessionChanged { kind nodeId node { name } before { name } } }")
     item: Item = {"pk": {"S": "SESSION_1"}, "sk": {"S": "SESSION_1"}, "name": {"S": "a"}, "gone": {"N": "9999999999"}}
 
     for written in (item, {**item, "gone": {"N": "1000"}}, {**item, "name": {"S": "b"}}):
@@ -174,7 +174,7 @@ async def test_virtual_node_has_no_subscription_and_its_lists_have(b2b: Followed
 
 async def test_edge_is_told_with_its_fields_and_its_node(bananas: Followed) -> None:
     query = """subscription($id: ID!) { containerPalletsChanged(id: $id) {
-      kind id edge { linkedBy node { origin container { number } } } before { linkedBy node { origin } } } }"""
+      kind nodeId edge { linkedBy node { origin container { number } } } before { linkedBy node { origin } } } }"""
     key = 'key: {container: {number: "009998"}, pallet: {number: "P9"}}'
     events = await bananas.open(query, {"id": CONTAINER})
     id_, node = global_id("Pallet", "PALLET_P9"), {"origin": "FR", "container": {"number": "009998"}}
@@ -183,7 +183,7 @@ async def test_edge_is_told_with_its_fields_and_its_node(bananas: Followed) -> N
 
     assert (await soon(events))["data"]["containerPalletsChanged"] == {
         "kind": "CREATED",
-        "id": id_,
+        "nodeId": id_,
         "edge": {"linkedBy": "me", "node": node},
         "before": None,
     }
@@ -194,7 +194,7 @@ async def test_edge_is_told_with_its_fields_and_its_node(bananas: Followed) -> N
 
     assert (await soon(events))["data"]["containerPalletsChanged"] == {
         "kind": "CHANGED",
-        "id": id_,
+        "nodeId": id_,
         "edge": {"linkedBy": "you", "node": node},
         "before": {"linkedBy": "me", "node": {"origin": "FR"}},
     }
@@ -203,7 +203,7 @@ async def test_edge_is_told_with_its_fields_and_its_node(bananas: Followed) -> N
 
     assert (await soon(events))["data"]["containerPalletsChanged"] == {
         "kind": "REMOVED",
-        "id": id_,
+        "nodeId": id_,
         "edge": None,
         "before": {"linkedBy": "you", "node": {"origin": "FR"}},
     }
@@ -354,7 +354,7 @@ async def test_list_of_a_fan_out_is_followed_in_all_its_partitions(serve: Serve,
 
 
 async def test_own_fields_of_a_node_cost_no_request(bananas: Followed) -> None:
-    events = await bananas.open("subscription { palletChanged { id node { id number origin } before { origin } } }")
+    events = await bananas.open("subscription { palletChanged { nodeId node { id number origin } before { origin } } }")
 
     await bananas.write(NEW_PALLET, {"number": "P9"})
     await soon(events)
@@ -601,10 +601,12 @@ async def test_events_are_the_changes_of_what_passes_the_filter(shared: Followed
     run = next(_runs)
     followed = await follow_again(shared)
     followed.hub.begin(shared.hub.places)
-    every = await followed.open("subscription { containerChanged { kind id node { operator } before { operator } } }")
-    some = await followed.open('subscription { containerChanged(where: {operator: {eq: "A"}}) { kind id } }')
+    every = await followed.open(
+        "subscription { containerChanged { kind nodeId node { operator } before { operator } } }"
+    )
+    some = await followed.open('subscription { containerChanged(where: {operator: {eq: "A"}}) { kind nodeId } }')
     one = await followed.open(
-        "subscription($id: ID) { containerChanged(id: $id) { kind id } }",
+        "subscription($id: ID) { containerChanged(id: $id) { kind nodeId } }",
         {"id": global_id("Container", f"CONTAINER_{run}-0")},
     )
     there: dict[str, str | None] = {}
@@ -621,10 +623,10 @@ async def test_events_are_the_changes_of_what_passes_the_filter(shared: Followed
         is_, after = id_ in there, there.get(id_, "gone")
         if kind := _kind(was, is_, before != after):
             node, last = ({"operator": after} if is_ else None), ({"operator": before} if was else None)
-            expected[0].append({"kind": kind, "id": id_, "node": node, "before": last})
-            expected[2] += [{"kind": kind, "id": id_}] if number == 0 else []
+            expected[0].append({"kind": kind, "nodeId": id_, "node": node, "before": last})
+            expected[2] += [{"kind": kind, "nodeId": id_}] if number == 0 else []
         if kind := _kind(before == "A", after == "A", before != after):
-            expected[1].append({"kind": kind, "id": id_})
+            expected[1].append({"kind": kind, "nodeId": id_})
 
     await followed.reader.hand_to(followed.hub)
 

@@ -263,7 +263,7 @@ async def test_one_process_reads_the_streams_for_the_subscribers_of_all(
     fleet = await serve(SDL)
     await turn_on_stream(fleet.graph, fleet.table)
     settings = Settings(stream_poll_ms=20, broker=server.url)
-    subscription = Request("subscription($after: String) { shipChanged(after: $after) { id cursor } }")
+    subscription = Request("subscription($after: String) { shipChanged(after: $after) { nodeId cursor } }")
     async with (
         following(engine, fleet, settings) as (one, hub),
         following(engine, fleet, settings) as (other, other_hub),
@@ -283,10 +283,10 @@ async def test_one_process_reads_the_streams_for_the_subscribers_of_all(
         cursors = {"after": first[0]["cursor"]}
         again = [await api.open(subscription._replace(variables=cursors)) for api in apis]
         await put(fleet.graph, ship("c"))
-        later = [[(await told(events))["id"] for _ in range(2)] for events in again]
+        later = [[(await told(events))["nodeId"] for _ in range(2)] for events in again]
 
         assert sorted([one.figures()["reading"], other.figures()["reading"]]) == [False, True]
-    assert [body["id"] for body in first] == [global_id("Ship", "SHIP#a")] * 2
+    assert [body["nodeId"] for body in first] == [global_id("Ship", "SHIP#a")] * 2
     assert later == [[global_id("Ship", "SHIP#b"), global_id("Ship", "SHIP#c")]] * 2
 
 
