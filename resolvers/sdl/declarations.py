@@ -16,6 +16,7 @@ from graphql import (
     FieldDefinitionNode,
     GraphQLDirective,
     GraphQLEnumType,
+    GraphQLInputObjectType,
     GraphQLInputType,
     InputObjectTypeDefinitionNode,
     InputValueDefinitionNode,
@@ -262,6 +263,8 @@ def _arguments(definition: GraphQLDirective, node: DirectiveNode, report: Report
 
 def _expected(type_: GraphQLInputType) -> str:
     named = get_named_type(type_)
+    if isinstance(named, GraphQLInputObjectType):
+        return f"{{ {', '.join(f'{name}: {entry.type}' for name, entry in named.fields.items())} }}"
     return " or ".join(named.values) if isinstance(named, GraphQLEnumType) else f"a value of type {type_}"
 
 
