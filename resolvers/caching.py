@@ -15,29 +15,22 @@ from typing import Any
 from graphql import (
     DocumentNode,
     FieldNode,
-    FragmentDefinitionNode,
-    FragmentSpreadNode,
     GraphQLField,
     GraphQLNamedType,
     GraphQLObjectType,
     GraphQLSchema,
-    Node,
     OperationDefinitionNode,
     OperationType,
-    TypeInfo,
-    TypeInfoVisitor,
-    Visitor,
     get_named_type,
     is_abstract_type,
     is_composite_type,
-    visit,
 )
 
 from graph.model import CacheHint, Model, Relationship
 from graph.model import Find as FindPattern
-from resolvers.meanings import Find, Meaning, Part, ToMany
+from resolvers.meanings import Find, Meaning, Part, ToMany, meaning_of
 from resolvers.operation import CachePolicy
-from resolvers.plan.sought import BACKREF
+from resolvers.operation_visit import OperationVisitor
 
 NOTHING = CacheHint()
 NEVER = CacheHint(0)
@@ -55,7 +48,7 @@ class Caching:
         self._known: dict[tuple[str, str], CacheHint] = {}
         for type_ in schema.type_map.values() if self._hints else ():
             for field in type_.fields.values() if isinstance(type_, GraphQLObjectType) else ():
-                if (pattern := _pattern(_meaning(field))) is not None:
+                if (pattern := _pattern(meaning_of(field))) is not None:
                     self._edge_items[_edge(_object(field)).name] = pattern.item_types[0]
 
     def policy(self, document: DocumentNode, definition: OperationDefinitionNode) -> CachePolicy | None:
@@ -65,12 +58,8 @@ class Caching:
         """
         if not self._hints or definition.operation is not OperationType.QUERY:
             return None
-        fragments = {node.name.value: node for node in document.definitions if isinstance(node, FragmentDefinitionNode)}
         fields = _Fields(self._schema)
-        parts: list[Node] = [definition]
-        for part in parts:
-            visit(part, TypeInfoVisitor(fields.info, fields))
-            parts += [fragments.pop(name) for name in fields.spread if name in fragments]
+        fields.visit(document, definition)
         found = _strictest(self._hint(parent, name) for parent, name in fields.found)
         if not found.max_age_secs:
             return None
@@ -92,7 +81,7 @@ class Caching:
         if name.startswith("__"):
             return NOTHING if name == "__typename" else NEVER
         field = parent.fields[name]
-        meaning = _meaning(field)
+        meaning = meaning_of(field)
         if isinstance(meaning, Part):
             return NOTHING
         own = self._hints.get((self._edge_items.get(parent.name, parent.name), name), NOTHING)
@@ -135,22 +124,17 @@ class Caching:
         return named.name in self._model.items
 
 
-class _Fields(Visitor):
-    """Finds the fields that are selected, and the fragments that are spread."""
+class _Fields(OperationVisitor):
+    """Finds the fields that are selected."""
 
     def __init__(self, schema: GraphQLSchema) -> None:
-        super().__init__()
-        self.info = TypeInfo(schema)
+        super().__init__(schema)
         self.found: list[tuple[GraphQLNamedType, str]] = []
-        self.spread: list[str] = []
 
     def enter_field(self, node: FieldNode, *_: Any) -> None:
         parent = self.info.get_parent_type()
         assert parent is not None, "the document is valid"
         self.found.append((parent, node.name.value))
-
-    def enter_fragment_spread(self, node: FragmentSpreadNode, *_: Any) -> None:
-        self.spread.append(node.name.value)
 
 
 def _strictest(hints: Iterable[CacheHint]) -> CacheHint:
@@ -170,11 +154,6 @@ def _over(own: CacheHint, given: CacheHint) -> CacheHint:
     is_private = given.is_private if own.is_private is None else own.is_private
     max_age_secs = given.max_age_secs if own.max_age_secs is None else own.max_age_secs
     return CacheHint(max_age_secs, is_private, own.inherits or given.inherits)
-
-
-def _meaning(field: GraphQLField) -> Meaning | None:
-    found: Meaning | None = getattr(field.extensions.get(BACKREF), "meaning", None)
-    return found
 
 
 def _object(field: GraphQLField) -> GraphQLObjectType:

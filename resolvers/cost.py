@@ -26,6 +26,7 @@ from graphql import (
 from graphql.execution.values import VariableValues
 
 from graph.entity import Entity
+from graph.errors import GraphError
 from graph.loaders import Limits
 from graph.model import Access, Find, ItemType, Layout, Model, Projection, Relationship
 from graph.patterns import fan_out_of
@@ -35,10 +36,9 @@ from graph.sizes import TYPICAL_ITEM_BYTES, read_units
 from resolvers import meanings
 from resolvers.fields import ResolverField
 from resolvers.limits import LIMIT_EXCEEDED
-from resolvers.meanings import Lookup, Reference, ToMany, ToOne
+from resolvers.meanings import Lookup, Reference, ToMany, ToOne, field_of, meaning_of
 from resolvers.node import PAGE_FIELDS
 from resolvers.plan.document import Collector, Details, Fields, Surveyed
-from resolvers.plan.sought import BACKREF
 
 ITEM_UNITS = 0.5
 """What a node costs that is read by its key."""
@@ -239,8 +239,7 @@ class _Compiler:
 
     def _field(self, name: str, definition: GraphQLField, details: Details, back: Back) -> tuple[int, ...]:
         """Compile a field; `back` are the relationships that lead back where it was come from."""
-        source = definition.extensions.get(BACKREF)
-        meaning = getattr(source, "meaning", None)
+        source, meaning = field_of(definition), meaning_of(definition)
         match meaning:
             case Lookup(item):
                 return self._to(name, definition, details, flat=0 if item.virtual else ITEM_UNITS)
@@ -408,7 +407,7 @@ class _Compiler:
         named = {variable.path: sample(variable.scalar, "1") for variable in variables}
         try:
             return Entity(self._model, item, named=named).lacks(names)
-        except Exception:
+        except GraphError:
             # A name that cannot be made up.
             return True
 

@@ -16,7 +16,7 @@ from graph.streams.hub import Hub, Subscription
 from graph.streams.interests import Interest
 from graph.streams.places import read_places, write_places
 from resolvers.documents import Prepared
-from resolvers.plan.sought import BACKREF
+from resolvers.meanings import field_of
 from resolvers.subscription import SubscriptionField, Told
 
 Execute = Callable[[Operation, Told | GraphQLError], Awaitable[dict[str, Any]]]
@@ -32,7 +32,7 @@ class Root:
         assert schema.subscription_type is not None
         definition = schema.subscription_type.fields[self.node.name.value]
         self.arguments: Mapping[str, Any] = get_argument_values(definition, self.node, variables)
-        self.field: SubscriptionField = definition.extensions[BACKREF]
+        self.field: SubscriptionField = field_of(definition)
         self.name = self.field.name_of(model, self.arguments)
         """The name of what is followed: a cursor of anything else is refused."""
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from graph.keys import Path
 from graph.model import Field, ItemType, Relationship
 from graph.model import Find as FindPattern
 from graph.rules import Right
+
+if TYPE_CHECKING:
+    from graphql import GraphQLField
+
+BACKREF = "strawberry-definition"
+"""Under which Strawberry leaves its own field in the extensions of graphql-core's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +96,14 @@ class Follows:
 
 
 Meaning = GlobalId | Attribute | Reference | ToOne | ToMany | Lookup | Find | Part | Entry | Writes | Follows
+
+
+def field_of(definition: GraphQLField) -> Any:
+    """Give Strawberry's field, one of ours, behind graphql-core's; None behind one that is none of ours."""
+    return definition.extensions.get(BACKREF)
+
+
+def meaning_of(definition: GraphQLField) -> Meaning | None:
+    """Say what a field stands for; None where only its resolver knows."""
+    found: Meaning | None = getattr(field_of(definition), "meaning", None)
+    return found

@@ -25,9 +25,7 @@ from graph.model import Field, Model
 from graph.permissions import Permissions
 from graph.rules import Right
 from resolvers import meanings
-from resolvers.meanings import Attribute, Follows, Meaning, Reference, ToMany, ToOne, Writes
-
-BACKREF = "strawberry-definition"
+from resolvers.meanings import Attribute, Follows, Meaning, Reference, ToMany, ToOne, Writes, meaning_of
 
 
 class Permitted:
@@ -67,7 +65,7 @@ class Permitted:
             return None
         if self._never_read(permissions, [parent.name] if parent.name in self._model.items else []):
             return parent.name
-        meaning: Meaning | None = getattr(field.extensions.get(BACKREF), "meaning", None)
+        meaning = meaning_of(field)
         if parent is self._schema.query_type and permissions.of_find(name).never:
             return f"Query.{name}"
         if (own := self._own(meaning)) is not None and permissions.by(own.auth, Right.READ).never:

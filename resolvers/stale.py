@@ -11,19 +11,14 @@ from graphql import (
     BooleanValueNode,
     DocumentNode,
     FieldNode,
-    FragmentDefinitionNode,
-    FragmentSpreadNode,
     GraphQLNamedType,
     GraphQLObjectType,
     GraphQLSchema,
-    Node,
     OperationDefinitionNode,
-    TypeInfo,
-    TypeInfoVisitor,
-    Visitor,
     is_abstract_type,
-    visit,
 )
+
+from resolvers.operation_visit import OperationVisitor
 
 FRESH = "fresh"
 """The argument of what takes nodes from copies that may be behind, and of nothing else."""
@@ -60,28 +55,19 @@ class CopiesShown:
         """Say whether an operation may show some."""
         if not self._are_any:
             return False
-        fragments = {node.name.value: node for node in document.definitions if isinstance(node, FragmentDefinitionNode)}
         search = _Search(self._schema)
-        parts: list[Node] = [definition]
-        for part in parts:
-            visit(part, TypeInfoVisitor(search.info, search))
-            parts += [fragments.pop(name) for name in search.spread if name in fragments]
+        search.visit(document, definition)
         return search.has_found
 
 
-class _Search(Visitor):
+class _Search(OperationVisitor):
     def __init__(self, schema: GraphQLSchema) -> None:
-        super().__init__()
-        self.info = TypeInfo(schema)
-        self.spread: list[str] = []
+        super().__init__(schema)
         self.has_found = False
         self._schema = schema
 
     def enter_field(self, node: FieldNode, *_: Any) -> None:
         self.has_found = self.has_found or self._may_show(self.info.get_parent_type(), node)
-
-    def enter_fragment_spread(self, node: FragmentSpreadNode, *_: Any) -> None:
-        self.spread.append(node.name.value)
 
     def _may_show(self, parent: GraphQLNamedType | None, node: FieldNode) -> bool:
         if is_abstract_type(parent):

@@ -23,7 +23,7 @@ from graph.model import Find, ItemType, Model, Relationship
 from graph.reads import Asked
 from resolvers import meanings
 from resolvers.fields import ResolverField, ValueField
-from resolvers.meanings import Attribute, Entry, GlobalId, Lookup, Meaning, Part, Reference, ToMany, ToOne
+from resolvers.meanings import Attribute, Entry, GlobalId, Lookup, Meaning, Part, Reference, ToMany, ToOne, field_of
 from resolvers.node import PAGE_FIELDS
 from resolvers.plan.arguments import Arguments
 from resolvers.plan.companions import Companions
@@ -43,7 +43,7 @@ from resolvers.plan.objects import Nodes, Selection
 from resolvers.plan.pages import Wanted, find_read, to_many_read
 from resolvers.plan.roots import LookupRead, Selections, call_read, value_leaf, value_read
 from resolvers.plan.run import Branch, Leaf, Run
-from resolvers.plan.sought import BACKREF, Sought
+from resolvers.plan.sought import Sought
 from resolvers.plan.values import Leaves
 from resolvers.plan.written import Read, Write, Written, branch_of, in_two, is_leaf, objects_of
 
@@ -271,7 +271,7 @@ class Compiler:
 
     def _field(self, type_: GraphQLObjectType, details: Details) -> tuple[ValueField | ResolverField, GraphQLField]:
         definition = type_.fields[details[0].node.name.value]
-        field = definition.extensions[BACKREF]
+        field = field_of(definition)
         assert isinstance(field, (ValueField, ResolverField)), "every field of the API is made here"
         return field, definition
 

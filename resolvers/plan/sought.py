@@ -21,10 +21,8 @@ from graphql import (
 
 from graph.model import Relationship
 from resolvers import meanings
-from resolvers.meanings import Lookup, Meaning, Reference, ToMany, ToOne
+from resolvers.meanings import Lookup, Reference, ToMany, ToOne, meaning_of
 from resolvers.plan.document import Collector
-
-BACKREF = "strawberry-definition"
 
 
 class Sought:
@@ -70,7 +68,7 @@ class Sought:
             # Of an interface it is not known what is read.
             self._is_any = True
             return set()
-        meaning: Meaning | None = getattr(definition.extensions.get(BACKREF), "meaning", None)
+        meaning = meaning_of(definition)
         has_where = any(argument.name.value == "where" for argument in node.arguments or ())
         match meaning:
             case Lookup(item):
