@@ -34,7 +34,7 @@ class Valued(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class OneOf:
     """A field of an item, and the values of which it must have one."""
 
     path: Path
@@ -57,7 +57,7 @@ class Test:
 class Grant:
     """For which items a caller has a right: those that pass all tests of one of the ways."""
 
-    ways: tuple[tuple[Test, ...], ...]
+    ways: tuple[tuple[OneOf, ...], ...]
 
     @property
     def always(self) -> bool:
@@ -135,7 +135,7 @@ class Permissions:
             known[right] = ALWAYS if () in ways else Grant(tuple(dict.fromkeys(ways)))
         return known[right]
 
-    def _way(self, rule: Rule) -> tuple[Test, ...] | None:
+    def _way(self, rule: Rule) -> tuple[OneOf, ...] | None:
         """Apply one rule; None where it does not let the caller in, whatever the item."""
         if rule.anonymous:
             return ()
@@ -145,7 +145,7 @@ class Permissions:
             values = self.claim(rule.claim)
             if not values or (rule.values and not values & rule.values):
                 return None
-        tests = [Test(match.path, self.claim(match.claim), match in rule.tenant) for match in rule.matches]
+        tests = [OneOf(match.path, self.claim(match.claim), match in rule.tenant) for match in rule.matches]
         return tuple(tests) if all(test.values for test in tests) else None
 
     def claim(self, name: str) -> frozenset[str]:

@@ -24,6 +24,7 @@ from tests.conftest import BANANAS, Serve, way_to
 from tests.counting import running
 from tests.faults import NONE, Caller, FaultProxy, refusal, tables_of
 from tests.faults import Request as Sent
+from tests.test_circuit import TWO
 from tests.test_overload import until
 
 CONTAINER = '{ container(number: "000001") { operator } }'
@@ -65,13 +66,6 @@ async def test_a_server_begins_without_the_engine_and_needs_no_other_beginning(
 
 # --- one of two tables
 
-TWO = """
-extend schema
-  @table(name: "one", partitionKey: "p", sortKey: "s")
-  @table(name: "two", partitionKey: "p", sortKey: "s")
-type Apple @node(key: "APPLE_{number}", table: "one") { number: ID! name: String }
-type Pear @node(key: "PEAR_{number}", table: "two") { number: ID! name: String }
-"""
 BOTH = '{ apple(number: "1") { name } pear(number: "1") { name } }'
 APPLE, PEAR = {"name": "Cox"}, {"name": "Abate"}
 

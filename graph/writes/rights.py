@@ -12,7 +12,7 @@ from graph.entity import Entity
 from graph.errors import Forbidden, InputPath
 from graph.keys import Path
 from graph.model import Field, FieldKind, ItemType, Layout, Model
-from graph.permissions import Grant, Permissions, Test
+from graph.permissions import Grant, OneOf, Permissions
 from graph.requests import ItemKey
 from graph.rules import Right
 from graph.tenancy import of_text
@@ -216,7 +216,7 @@ def _attributes(read: Entity, grant: Grant) -> Iterator[str]:
             yield from _attributes_of(read.type, test)
 
 
-def _attributes_of(type_: ItemType, test: Test) -> Iterator[str]:
+def _attributes_of(type_: ItemType, test: OneOf) -> Iterator[str]:
     name = test.path[0]
     yield type_.fields[name].attribute
     for layout in type_.layouts:

@@ -11,25 +11,15 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { chromium } from 'playwright-core';
 import { createServer, preview } from 'vite';
+import { launch } from '../../../tests/chromium.mjs';
 
-const { TABLEGRAPH_URL, TRUSTING_URL, CHROMIUM = '/usr/bin/chromium', SCREENSHOTS } = process.env;
+const { TABLEGRAPH_URL, TRUSTING_URL, SCREENSHOTS } = process.env;
 const ROOT = join(import.meta.dirname, '..');
 const PICTURE = { width: 1440, height: 590 };
 let browser;
 
 before(async () => {
-  browser = await chromium.launch({
-    executablePath: CHROMIUM,
-    args: [
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-quic',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-      '--no-first-run',
-    ],
-  });
+  browser = await launch(chromium);
 });
 
 after(() => browser?.close());

@@ -7,20 +7,19 @@
  *   SCREENSHOTS            a folder: the pictures for README are written there
  */
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
 import { after, before } from 'node:test';
 import { chromium } from 'playwright-core';
+import { isThere, launch, place } from '../../../tests/chromium.mjs';
 
 const {
   TABLEGRAPH_URL,
   TABLEGRAPH_LARGE_URL,
   TABLEGRAPH_KEY,
-  CHROMIUM = '/usr/bin/chromium',
   SCREENSHOTS,
 } = process.env;
 
 if (!TABLEGRAPH_URL) stop('Set TABLEGRAPH_URL to the address of a running tablegraph, e.g. http://127.0.0.1:8000');
-if (!existsSync(CHROMIUM)) stop(`No browser at ${CHROMIUM}: apt-get install chromium, or set CHROMIUM to another one`);
+if (!isThere) stop(`No browser at ${place}: apt-get install chromium, or set CHROMIUM to another one`);
 
 export const origin = new URL(TABLEGRAPH_URL).origin;
 export const large = TABLEGRAPH_LARGE_URL && new URL(TABLEGRAPH_LARGE_URL).origin;
@@ -28,18 +27,7 @@ export const authorization = { Authorization: `Bearer ${TABLEGRAPH_KEY}` };
 let browser;
 
 before(async () => {
-  browser = await chromium.launch({
-    executablePath: CHROMIUM,
-    args: [
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-quic',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-      '--no-first-run',
-    ],
-  });
+  browser = await launch(chromium);
 });
 
 after(() => browser?.close());
